@@ -1,0 +1,271 @@
+//! Ids and instants. Every id is validated where it is made: ids become parts of Redis keys, and nothing
+//! unvalidated ever does.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize};
+use uuid::Uuid;
+
+/// Why a text is not the id it should be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct InvalidId {
+    /// What an id of this kind looks like.
+    pub reason: &'static str,
+}
+
+/// Unix milliseconds, the unit of every instant in bodies, Redis and facts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Millis(pub i64);
+
+impl Millis {
+    /// The system's clock. Redis' clock decides everything that matters to a sale; this one only stamps
+    /// what never meets it (poll windows, logs).
+    pub fn now() -> Self {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        Self(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    }
+
+    /// This instant moved by `by_ms`, which may be negative.
+    #[must_use]
+    pub fn plus(self, by_ms: i64) -> Self {
+        Self(self.0.saturating_add(by_ms))
+    }
+}
+
+impl fmt::Display for Millis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+macro_rules! text_id {
+    ($(#[$doc:meta])* $name:ident, $valid:expr, $reason:literal) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+        #[serde(transparent)]
+        pub struct $name(String);
+
+        impl $name {
+            /// The text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = InvalidId;
+
+            fn from_str(text: &str) -> Result<Self, InvalidId> {
+                let valid: fn(&str) -> bool = $valid;
+                if valid(text) { Ok(Self(text.to_owned())) } else { Err(InvalidId { reason: $reason }) }
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+
+fn is_event_id(text: &str) -> bool {
+    let small = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    (1..=63).contains(&text.len())
+        && text.bytes().enumerate().all(|(at, byte)| small(byte) || (at > 0 && byte == b'-'))
+}
+
+fn is_place_id(text: &str) -> bool {
+    (1..=32).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+}
+
+text_id!(
+    /// One sale: `[a-z0-9][a-z0-9-]{0,62}`.
+    EventId,
+    is_event_id,
+    "must be 1 to 63 of a-z, 0-9 and -, not starting with -"
+);
+text_id!(
+    /// A thing in an event that has places: a train on a date, a performance.
+    OfferingId,
+    is_place_id,
+    "must be 1 to 32 of A-Z, a-z, 0-9 and -"
+);
+text_id!(
+    /// A part of an offering with one price.
+    SectionId,
+    is_place_id,
+    "must be 1 to 32 of A-Z, a-z, 0-9 and -"
+);
+text_id!(
+    /// A seat, unique within its offering.
+    SeatName,
+    is_place_id,
+    "must be 1 to 32 of A-Z, a-z, 0-9 and -"
+);
+
+impl SeatName {
+    /// A name the layout built itself from a checked row and seat.
+    pub(crate) fn from_checked(text: String) -> Self {
+        Self(text)
+    }
+}
+
+/// A secret that names one place in the line: a UUID v4, written in lower case with hyphens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct Token(Uuid);
+
+impl Token {
+    /// A new random token.
+    pub fn random() -> Self {
+        Self(Uuid::new_v4())
+    }
+
+    /// The 16 bytes.
+    pub fn as_bytes(&self) -> &[u8; 16] {
+        self.0.as_bytes()
+    }
+
+    /// The UUID, for libraries that have a type for it.
+    pub fn as_uuid(&self) -> Uuid {
+        self.0
+    }
+
+    /// A token from stored bytes; `None` where they are no UUID v4.
+    pub fn from_uuid(uuid: Uuid) -> Option<Self> {
+        (uuid.get_version_num() == 4).then_some(Self(uuid))
+    }
+}
+
+impl fmt::Display for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.as_hyphenated().fmt(f)
+    }
+}
+
+impl FromStr for Token {
+    type Err = InvalidId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidId> {
+        let invalid = InvalidId { reason: "must be a UUID version 4 with hyphens" };
+        if text.len() != 36 {
+            return Err(invalid);
+        }
+        Uuid::try_parse(text).ok().and_then(Self::from_uuid).ok_or(invalid)
+    }
+}
+
+impl<'de> Deserialize<'de> for Token {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// What a booking makes: `{eventId}.{uuid}`, so that the id alone tells the event.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ReservationId {
+    event: EventId,
+    uuid: Uuid,
+}
+
+impl ReservationId {
+    /// A new random id in `event`.
+    pub fn random(event: EventId) -> Self {
+        Self { event, uuid: Uuid::new_v4() }
+    }
+
+    /// The event the reservation belongs to.
+    pub fn event(&self) -> &EventId {
+        &self.event
+    }
+
+    /// The part behind the dot.
+    pub fn uuid(&self) -> Uuid {
+        self.uuid
+    }
+}
+
+impl fmt::Display for ReservationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.event, self.uuid.as_hyphenated())
+    }
+}
+
+impl FromStr for ReservationId {
+    type Err = InvalidId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidId> {
+        let invalid = || InvalidId { reason: "must be an event id, a dot and a UUID" };
+        let (event, uuid) = text.split_once('.').ok_or_else(invalid)?;
+        if uuid.len() != 36 {
+            return Err(invalid());
+        }
+        Ok(Self {
+            event: event.parse().map_err(|_| invalid())?,
+            uuid: Uuid::try_parse(uuid).map_err(|_| invalid())?,
+        })
+    }
+}
+
+impl Serialize for ReservationId {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for ReservationId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_refuse_what_could_leave_its_place_in_a_key() {
+        for text in ["", "-a", "A", "a{b", "a}b", "a:b", "a\nb", "é", &"a".repeat(64)] {
+            assert!(text.parse::<EventId>().is_err(), "{text:?}");
+        }
+        for text in ["", "a_b", "a b", "1:2", "{x}", "특실", &"a".repeat(33)] {
+            assert!(text.parse::<SeatName>().is_err(), "{text:?}");
+        }
+        assert_eq!("ktx-2026-chuseok".parse::<EventId>().unwrap().as_str(), "ktx-2026-chuseok");
+        assert_eq!("12A".parse::<SeatName>().unwrap().as_str(), "12A");
+    }
+
+    #[test]
+    fn tokens_are_uuid_v4_with_hyphens() {
+        let token = Token::random();
+        assert_eq!(token.to_string().parse::<Token>(), Ok(token));
+        assert_eq!(token.to_string().to_uppercase().parse::<Token>(), Ok(token));
+        for text in ["", "x", "00000000-0000-1000-8000-000000000000", &token.as_uuid().simple().to_string()] {
+            assert!(text.parse::<Token>().is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_reservation_id_tells_its_event() {
+        let id = ReservationId::random("concert-2026".parse().unwrap());
+        let read: ReservationId = id.to_string().parse().unwrap();
+        assert_eq!(read, id);
+        assert_eq!(read.event().as_str(), "concert-2026");
+        for text in ["x", "a.b", "A.00000000-0000-4000-8000-000000000000", ".00000000-0000-4000-8000-000000000000"] {
+            assert!(text.parse::<ReservationId>().is_err(), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! A sale's definition: one JSON file that creates or updates an event.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{EventId, Millis, OfferingId, SectionId};
+
+/// A checked definition; instants are milliseconds, admission is people a second.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Sale {
+    /// The event it defines.
+    pub event_id: EventId,
+    /// What people read above everything else.
+    pub title: String,
+    /// When people are let in.
+    pub opens_at: Millis,
+    /// When everything ends but reading, cancelling and paying.
+    pub closes_at: Millis,
+    /// What happens to people who come before the opening.
+    pub pre_queue: PreQueue,
+    /// The pace.
+    pub admission: Admission,
+    /// Hold budget of a token, from its first hold.
+    pub hold_seconds: u32,
+    /// The most an account may hold and own.
+    pub limit_per_account: u32,
+    /// Whether joining asks for an authenticated account.
+    pub require_account: bool,
+    /// Joins and rejoins together.
+    pub joins_per_address_per_second: u32,
+    /// Whether and until when a booking is to be paid.
+    pub payment: Payment,
+    /// What the plain booking form buys.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<DefaultPlace>,
+    /// What is sold.
+    pub offerings: Vec<Offering>,
+}
+
+/// What happens to people who come before the opening.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PreQueue {
+    /// They are refused.
+    Closed,
+    /// They stand in order of arrival.
+    Fifo,
+    /// They stand in a random order that anyone can check.
+    Shuffle,
+}
+
+/// The pace.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Admission {
+    /// People a second: `perSecond`, or `databaseTps × safetyRatio`.
+    pub per_second: f64,
+    /// Live sessions at once, called ones included.
+    pub max_active: u32,
+    /// A session's length.
+    pub active_seconds: u32,
+    /// How long a called token may take to come.
+    pub claim_seconds: u32,
+    /// Whether no-shows are made up for by calling more.
+    pub compensate_no_shows: bool,
+}
+
+/// Whether and until when a booking is to be paid.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Payment {
+    /// Whether a booking is to be paid.
+    pub mode: PaymentMode,
+    /// A fixed due instant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due_at: Option<Millis>,
+    /// Seconds after the booking.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due_after_seconds: Option<u32>,
+    /// ISO 4217.
+    pub currency: String,
+}
+
+/// Whether a booking is to be paid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PaymentMode {
+    /// A booking is confirmed at once.
+    None,
+    /// A booking waits for its payment.
+    Deferred,
+}
+
+/// What the plain booking form buys.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DefaultPlace {
+    /// The offering.
+    pub offering_id: OfferingId,
+    /// The section.
+    pub section_id: SectionId,
+}
+
+/// A thing that has places: a train on a date, a performance.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Offering {
+    /// Its id, unique in the event.
+    pub id: OfferingId,
+    /// `YYYY-MM-DD`.
+    pub date: String,
+    /// What else search shows and filters by: from, to, departs, arrives, …
+    #[serde(flatten)]
+    pub attributes: BTreeMap<String, String>,
+    /// Its parts.
+    pub sections: Vec<SaleSection>,
+}
+
+/// A part of an offering with one price: named seats, or a capacity.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SaleSection {
+    /// Its id, unique in the offering.
+    pub id: SectionId,
+    /// What people read.
+    pub name: String,
+    /// Price of one place, in the currency's smallest unit.
+    pub price: u64,
+    /// Places without names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<u32>,
+    /// Named seats in rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seats: Option<Vec<SeatBlock>>,
+}
+
+/// Rows that have the same seats: `{"rows": "1-15", "seats": "A-D", "prefix": "3-"}` names `3-1A` to `3-15D`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SeatBlock {
+    /// Row names: numbers, letters, ranges, joined by commas.
+    pub rows: String,
+    /// Seats of each row, likewise, in the order in which they stand side by side.
+    pub seats: String,
+    /// Put before every row's name: a car, a floor.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub prefix: String,
+}
