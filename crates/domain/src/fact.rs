@@ -81,8 +81,9 @@ pub enum What {
     UserEnterQueue {
         /// The token.
         token: Token,
-        /// Its arrival number.
-        ticket_number: u64,
+        /// Its arrival number; none for a lapsed place come back to its old score.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ticket_number: Option<u64>,
         /// Where it stands.
         score: u64,
         /// The buyer, where one was proven.
@@ -142,8 +143,6 @@ pub enum What {
     BookingCancelled {
         /// The reservation after this change.
         reservation: Reservation,
-        /// Whether money has to go back.
-        refund_due: bool,
     },
     /// The sale was created or changed.
     EventChanged {
@@ -180,7 +179,7 @@ impl What {
     /// The reservation after this fact, where it changed one.
     pub fn reservation(&self) -> Option<&Reservation> {
         match self {
-            Self::Booked { reservation } | Self::BookingCancelled { reservation, .. } => Some(reservation),
+            Self::Booked { reservation } | Self::BookingCancelled { reservation } => Some(reservation),
             _ => None,
         }
     }
@@ -209,7 +208,7 @@ mod tests {
             epoch: 1,
             id: "1700000000000-3".parse().unwrap(),
             at: Millis(1_700_000_000_000),
-            what: What::UserEnterQueue { token: Token::random(), ticket_number: 7, score: 7, account: None },
+            what: What::UserEnterQueue { token: Token::random(), ticket_number: Some(7), score: 7, account: None },
         };
         let text = serde_json::to_string(&fact).unwrap();
         assert!(text.contains(r#""kind":"USER_ENTER_QUEUE""#), "{text}");

@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize};
+use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 /// Why a text is not the id it should be.
@@ -114,13 +115,6 @@ text_id!(
     "must be 1 to 32 of A-Z, a-z, 0-9 and -"
 );
 
-impl SeatName {
-    /// A name the layout built itself from a checked row and seat.
-    pub(crate) fn from_checked(text: String) -> Self {
-        Self(text)
-    }
-}
-
 /// A secret that names one place in the line: a UUID v4, written in lower case with hyphens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
@@ -181,9 +175,13 @@ pub struct ReservationId {
 }
 
 impl ReservationId {
-    /// A new random id in `event`.
-    pub fn random(event: EventId) -> Self {
-        Self { event, uuid: Uuid::new_v4() }
+    /// The one reservation that `token` can ever make in `event`. Derived, so that a repeated booking finds
+    /// what the first one made without asking; one-way, so that it does not tell the token.
+    pub fn of(event: EventId, token: Token) -> Self {
+        let digest = Sha256::new().chain_update(b"reservation:").chain_update(token.as_bytes()).finalize();
+        let mut bytes = [0u8; 16];
+        bytes.copy_from_slice(&digest[..16]);
+        Self { event, uuid: uuid::Builder::from_random_bytes(bytes).into_uuid() }
     }
 
     /// The event the reservation belongs to.
@@ -260,7 +258,10 @@ mod tests {
 
     #[test]
     fn a_reservation_id_tells_its_event() {
-        let id = ReservationId::random("concert-2026".parse().unwrap());
+        let token = Token::random();
+        let id = ReservationId::of("concert-2026".parse().unwrap(), token);
+        assert_eq!(id, ReservationId::of("concert-2026".parse().unwrap(), token));
+        assert_ne!(id, ReservationId::of("concert-2026".parse().unwrap(), Token::random()));
         let read: ReservationId = id.to_string().parse().unwrap();
         assert_eq!(read, id);
         assert_eq!(read.event().as_str(), "concert-2026");

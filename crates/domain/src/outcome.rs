@@ -2,8 +2,11 @@
 //! infrastructure failure is told apart by the layer that can have one.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
+use crate::layout::Edition;
 use crate::reservation::Reservation;
+use crate::sale::Sale;
 use crate::{Millis, ReservationId, SeatName};
 
 /// What a command came to: its answer or the reason why nothing was changed.
@@ -216,6 +219,85 @@ pub struct Joined {
     pub joined_at: Option<Millis>,
     /// Where the token stands now.
     pub polled: Polled,
+}
+
+/// How the whole line moves.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProgressView {
+    /// The line.
+    pub view: LineView,
+    /// Whether the line before the opening is drawn, so that a commitment and a seed are published.
+    pub shuffled: bool,
+}
+
+/// A search's answer. It points into the definition: a hit copies nothing of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Offerings {
+    /// The definition that was searched.
+    pub sale: Arc<Sale>,
+    /// What was found, in the definition's order.
+    pub hits: Vec<OfferingHit>,
+}
+
+/// One offering that was found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OfferingHit {
+    /// Its position in [`Sale::offerings`].
+    pub offering: usize,
+    /// Free places of each of its sections, in the definition's order.
+    pub remaining: Vec<u64>,
+}
+
+/// What became of a seat that is not free.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SeatState {
+    /// Kept for a token.
+    Held,
+    /// Bought.
+    Sold,
+}
+
+impl SeatState {
+    /// The word in answers.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Held => "HELD",
+            Self::Sold => "SOLD",
+        }
+    }
+}
+
+/// A seat map's answer. It points into the edition: free seats cost nothing.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SeatMapView {
+    /// The edition whose places these are.
+    pub edition: Arc<Edition>,
+    /// Rises with each change of a place in the event.
+    pub sequence: u64,
+    /// The sections asked for, in the layout's order.
+    pub sections: Vec<SectionSeats>,
+}
+
+/// One section of a seat map.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SectionSeats {
+    /// Its number in the layout.
+    pub number: u32,
+    /// What is not free, in the layout's order; empty in a general section.
+    pub taken: Vec<TakenSeat>,
+    /// Free places.
+    pub remaining: u64,
+}
+
+/// A seat that is not free.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TakenSeat {
+    /// Position of its row in the section's rows.
+    pub row: u32,
+    /// Position in the row's seats.
+    pub seat: u32,
+    /// What became of it.
+    pub state: SeatState,
 }
 
 /// A hold's answer.

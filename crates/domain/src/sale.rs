@@ -1,10 +1,24 @@
 //! A sale's definition: one JSON file that creates or updates an event.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use crate::{EventId, Millis, OfferingId, SectionId};
+
+mod check;
+mod node;
+mod read;
+mod seats;
+
+pub use self::check::check;
+pub use self::seats::{InvalidBlock, NamedRow};
+
+/// The slowest pace: nobody being let in is a pause.
+pub const MIN_PER_SECOND: f64 = 0.001;
+/// The fastest pace, people a second.
+pub const MAX_PER_SECOND: f64 = 10_000.0;
 
 /// A checked definition; instants are milliseconds, admission is people a second.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -147,4 +161,49 @@ pub struct SeatBlock {
     /// Put before every row's name: a car, a floor.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub prefix: String,
+}
+
+impl Sale {
+    /// The same sale moved so that it opens at `opens_at`: its close and a fixed payment date move along.
+    #[must_use]
+    pub fn opening_at(mut self, opens_at: Millis) -> Self {
+        let by_ms = opens_at.0.saturating_sub(self.opens_at.0);
+        self.opens_at = opens_at;
+        self.closes_at = self.closes_at.plus(by_ms);
+        self.payment.due_at = self.payment.due_at.map(|due_at| due_at.plus(by_ms));
+        self
+    }
+}
+
+impl SaleSection {
+    /// Whether its places have no names.
+    pub fn is_general(&self) -> bool {
+        self.capacity.is_some()
+    }
+
+    /// Its rows with their seats, written out; none in a general section.
+    pub fn named_rows(&self) -> Vec<NamedRow> {
+        // A checked definition has no block that names nothing.
+        self.seats.iter().flatten().flat_map(|block| block.named_rows().unwrap_or_default()).collect()
+    }
+}
+
+/// One mistake in a definition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// Where: `$.offerings[3].sections[0].price`.
+    pub path: String,
+    /// The line in the file, from 1, where there is one.
+    pub line: Option<u32>,
+    /// What is wrong and what would be right.
+    pub reason: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(line) = self.line {
+            write!(f, "line {line}: ")?;
+        }
+        write!(f, "{}: {}", self.path, self.reason)
+    }
 }

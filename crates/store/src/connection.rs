@@ -1,0 +1,157 @@
+//! One multiplexed connection a process, with explicit timeouts and bounded retries; a single node or a cluster.
+
+use std::time::Duration;
+
+use redis::aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig};
+use redis::cluster::ClusterClient;
+use redis::cluster_async::ClusterConnection;
+use redis::{Client, Cmd, RedisError, Value};
+use tokio::sync::OnceCell;
+
+use crate::{Store, StoreError};
+
+/// How to reach Redis.
+#[derive(Debug, Clone)]
+pub struct StoreConfig {
+    /// `redis://` or, for TLS, `rediss://`, with user and password where asked for.
+    pub url: String,
+    /// Whether the address is a cluster's.
+    pub cluster: bool,
+    /// How long connecting may take.
+    pub connect_timeout: Duration,
+    /// How long an answer may take.
+    pub answer_timeout: Duration,
+}
+
+impl StoreConfig {
+    /// The product's timeouts: connect 1 s, answer 500 ms.
+    pub fn new(url: impl Into<String>, cluster: bool) -> Self {
+        Self {
+            url: url.into(),
+            cluster,
+            connect_timeout: Duration::from_secs(1),
+            answer_timeout: Duration::from_millis(500),
+        }
+    }
+}
+
+/// Name the one TLS provider of the process. Repeating it is harmless.
+pub fn install_tls_provider() {
+    // Fails only where one is installed already, which is what is wanted.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+}
+
+/// Connects when first used: a function that may not need Redis does not wait for it.
+pub(crate) enum Connection {
+    Single { client: Client, config: Box<ConnectionManagerConfig>, manager: OnceCell<ConnectionManager> },
+    Cluster { client: Box<ClusterClient>, connection: OnceCell<ClusterConnection> },
+}
+
+impl Connection {
+    pub(crate) fn new(config: &StoreConfig) -> Result<Self, StoreError> {
+        if config.url.starts_with("rediss:") {
+            install_tls_provider();
+        }
+        if config.cluster {
+            let client = ClusterClient::builder([config.url.as_str()])
+                .connection_timeout(config.connect_timeout)
+                .response_timeout(config.answer_timeout)
+                .retries(2)
+                .min_retry_wait(20)
+                .max_retry_wait(200)
+                .build()
+                .map_err(StoreError::Config)?;
+            return Ok(Self::Cluster { client: Box::new(client), connection: OnceCell::new() });
+        }
+        let manager = ConnectionManagerConfig::new()
+            .set_connection_timeout(Some(config.connect_timeout))
+            .set_response_timeout(Some(config.answer_timeout))
+            .set_number_of_retries(1)
+            .set_min_delay(Duration::from_millis(20))
+            .set_max_delay(Duration::from_millis(200));
+        let client = Client::open(config.url.as_str()).map_err(StoreError::Config)?;
+        Ok(Self::Single { client, config: Box::new(manager), manager: OnceCell::new() })
+    }
+
+    async fn send(&self, command: &Cmd) -> Result<Value, RedisError> {
+        match self {
+            Self::Single { client, config, manager } => {
+                let manager = manager
+                    .get_or_try_init(|| async {
+                        ConnectionManager::new_lazy_with_config(client.clone(), (**config).clone())
+                    })
+                    .await?;
+                manager.clone().send_packed_command(command).await
+            }
+            Self::Cluster { client, connection } => {
+                let connection = connection.get_or_try_init(|| client.get_async_connection()).await?;
+                connection.clone().req_packed_command(command).await
+            }
+        }
+    }
+}
+
+/// Whether the same command may succeed later: the connection broke, Redis loads, is full, or is no master now.
+fn is_passing(error: &RedisError) -> bool {
+    use redis::{ErrorKind, ServerErrorKind};
+    if error.is_io_error() || error.is_timeout() || error.is_connection_dropped() || error.is_cluster_error()
+    {
+        return true;
+    }
+    match error.kind() {
+        ErrorKind::Server(kind) => matches!(
+            kind,
+            ServerErrorKind::BusyLoading
+                | ServerErrorKind::TryAgain
+                | ServerErrorKind::ClusterDown
+                | ServerErrorKind::MasterDown
+                | ServerErrorKind::ReadOnly
+                | ServerErrorKind::Moved
+                | ServerErrorKind::Ask
+        ),
+        _ => matches!(error.code(), Some("OOM" | "BUSY" | "NOREPLICAS" | "MISCONF")),
+    }
+}
+
+/// Whether Redis does not have the script.
+fn is_missing_script(error: &RedisError) -> bool {
+    error.code() == Some("NOSCRIPT")
+}
+
+impl Store {
+    /// Send a command that may be repeated, once more if the connection hid its answer.
+    pub(crate) async fn query(&self, step: &'static str, command: &Cmd) -> Result<Value, StoreError> {
+        let connection = &self.0.connection;
+        let answer = match connection.send(command).await {
+            Err(error) if is_passing(&error) => {
+                tracing::warn!(step, %error, "redis: trying once more");
+                connection.send(command).await
+            }
+            answer => answer,
+        };
+        answer.map_err(|error| classified(step, error))
+    }
+
+    /// Like [`Store::query`], by a script's digest; `source` makes the same command with the script itself.
+    pub(crate) async fn query_script(
+        &self,
+        step: &'static str,
+        command: &Cmd,
+        source: impl FnOnce() -> Cmd,
+    ) -> Result<Value, StoreError> {
+        match self.query(step, command).await {
+            Err(StoreError::Refused { source: error, .. }) if is_missing_script(&error) => {
+                self.query(step, &source()).await
+            }
+            answer => answer,
+        }
+    }
+}
+
+fn classified(step: &'static str, error: RedisError) -> StoreError {
+    if is_passing(&error) {
+        StoreError::Unavailable(error)
+    } else {
+        StoreError::Refused { step, source: error }
+    }
+}

@@ -1,0 +1,137 @@
+//! Every key of every sale. Nothing else in the product builds one.
+//!
+//! | name | key | type | holds |
+//! |---|---|---|---|
+//! | – | `ticket:events` | SET | event ids, the one key outside a hash tag |
+//! | meta | `ticket:{E}:meta` | HASH | status, times, rules, version, epoch, admission credit and clock, head score, net |
+//! | definition | `ticket:{E}:definition` | STRING | the edition: the checked sale and where its places lie, JSON |
+//! | sequence | `ticket:{E}:queue:seq` | STRING | last ticket number |
+//! | waiting | `ticket:{E}:queue:waiting` | ZSET | token → score |
+//! | called | `ticket:{E}:queue:called` | HASH | token → score, until when it may claim, called at, re-entry used; lapsed ones stay |
+//! | active | `ticket:{E}:active:users` | ZSET | token → expiry of its call or session, ms |
+//! | session | `ticket:{E}:session:{token}` | HASH | from the claim on: state, score, times, held items, tickets; until closesAt + 24 h |
+//! | done | `ticket:{E}:booking:done:{token}` | STRING | reservation id; until closesAt + 24 h |
+//! | remaining | `ticket:{E}:seats:remaining` | STRING | free places in the whole event |
+//! | map | `ticket:{E}:seats:map` | STRING | a byte a seat: `.` free, `h` held, `s` sold, `x` off sale, `/` end of a row |
+//! | stock | `ticket:{E}:seats:stock` | HASH | section number → free places; `sequence` → changes so far |
+//! | holds | `ticket:{E}:seats:holds` | HASH | seat → `section:price:token`; `section*token` → `section:price:count` |
+//! | due | `ticket:{E}:seats:due` | ZSET | the same units → when the hold ends, ms |
+//! | reservation | `ticket:{E}:reservation:{uuid}` | HASH | the whole reservation; until closesAt or payment due + 24 h |
+//! | reservations | `ticket:{E}:reservations` | ZSET | reservation id → created at, ms |
+//! | payment_due | `ticket:{E}:payment:due` | ZSET | reservation id → due at, ms |
+//! | journal | `ticket:{E}:journal` | STREAM | facts not yet taken by SQS |
+//! | join_rate, leave_rate, poll_rate | `ticket:{E}:rate:join:{address}` … | STRING | calls in the current second |
+
+use domain::outcome::Address;
+use domain::{EventId, ReservationId, Token};
+
+/// The ids of all events.
+pub const EVENTS: &str = "ticket:events";
+
+/// A key by the name that the headers of Lua steps declare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)] // The module's table tells what each holds.
+pub enum KeyName {
+    Meta,
+    Definition,
+    Sequence,
+    Waiting,
+    Called,
+    Active,
+    Session,
+    Done,
+    Remaining,
+    Map,
+    Stock,
+    Holds,
+    Due,
+    Reservation,
+    Reservations,
+    PaymentDue,
+    Journal,
+    JoinRate,
+    LeaveRate,
+    PollRate,
+}
+
+/// What the keys of one command are about.
+#[derive(Debug, Clone, Copy)]
+pub struct Keys<'a> {
+    event: &'a EventId,
+    token: Option<Token>,
+    address: Option<Address>,
+    reservation: Option<&'a ReservationId>,
+}
+
+impl<'a> Keys<'a> {
+    /// Keys of an event.
+    pub fn of(event: &'a EventId) -> Self {
+        Self { event, token: None, address: None, reservation: None }
+    }
+
+    /// And of a token in it.
+    #[must_use]
+    pub fn token(mut self, token: Token) -> Self {
+        self.token = Some(token);
+        self
+    }
+
+    /// And of a caller.
+    #[must_use]
+    pub fn address(mut self, address: Address) -> Self {
+        self.address = Some(address);
+        self
+    }
+
+    /// And of a reservation.
+    #[must_use]
+    pub fn reservation(mut self, reservation: &'a ReservationId) -> Self {
+        self.reservation = Some(reservation);
+        self
+    }
+
+    /// The key. A part that the command did not bring is left empty: no such key is ever written, and each
+    /// command's tests would miss it.
+    pub fn name(&self, name: KeyName) -> String {
+        let event = self.event;
+        let suffix = match name {
+            KeyName::Meta => "meta",
+            KeyName::Definition => "definition",
+            KeyName::Sequence => "queue:seq",
+            KeyName::Waiting => "queue:waiting",
+            KeyName::Called => "queue:called",
+            KeyName::Active => "active:users",
+            KeyName::Remaining => "seats:remaining",
+            KeyName::Map => "seats:map",
+            KeyName::Stock => "seats:stock",
+            KeyName::Holds => "seats:holds",
+            KeyName::Due => "seats:due",
+            KeyName::Reservations => "reservations",
+            KeyName::PaymentDue => "payment:due",
+            KeyName::Journal => "journal",
+            KeyName::Session => return self.of_token("session"),
+            KeyName::Done => return self.of_token("booking:done"),
+            KeyName::Reservation => {
+                let uuid =
+                    self.reservation.map(|id| id.uuid().as_hyphenated().to_string()).unwrap_or_default();
+                return format!("ticket:{{{event}}}:reservation:{uuid}");
+            }
+            KeyName::JoinRate => return self.of_address("join"),
+            KeyName::LeaveRate => return self.of_address("leave"),
+            KeyName::PollRate => return self.of_address("poll"),
+        };
+        format!("ticket:{{{event}}}:{suffix}")
+    }
+
+    fn of_token(&self, what: &str) -> String {
+        debug_assert!(self.token.is_some(), "{what} needs a token");
+        let token = self.token.map(|token| token.to_string()).unwrap_or_default();
+        format!("ticket:{{{}}}:{what}:{token}", self.event)
+    }
+
+    fn of_address(&self, what: &str) -> String {
+        debug_assert!(self.address.is_some(), "{what} needs an address");
+        let address = self.address.map(|address| address.key_part()).unwrap_or_default();
+        format!("ticket:{{{}}}:rate:{what}:{address}", self.event)
+    }
+}

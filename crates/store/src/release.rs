@@ -1,0 +1,61 @@
+//! Give held places back.
+
+use domain::command::Release;
+use domain::layout::Edition;
+use domain::outcome::{Outcome, Refusal};
+
+use crate::catalogue::edition_or_refuse;
+use crate::keys::Keys;
+use crate::step::{Call, RELEASE};
+use crate::{Store, StoreError};
+
+impl Store {
+    /// Give back what is named, or all; answers how many places that were. Indices never move, so an edition
+    /// that is not the newest will do.
+    pub async fn release(&self, release: &Release) -> Result<Outcome<u32>, StoreError> {
+        let edition = edition_or_refuse!(self, &release.event);
+        let (mode, places) = match places_of(&edition, release) {
+            Ok(places) => places,
+            Err(refusal) => {
+                // What is not known here may be in an edition not read yet.
+                let newest = self.newest_edition(&release.event).await?.unwrap_or(edition);
+                match places_of(&newest, release) {
+                    Ok(places) => places,
+                    Err(_) => return Ok(Err(refusal)),
+                }
+            }
+        };
+        let mut call = Call::new(&RELEASE, Keys::of(&release.event).token(release.token))
+            .arg(self.now_ms())
+            .arg(release.token.to_string())
+            .arg(mode);
+        for place in places {
+            call = call.arg(place);
+        }
+        let mut reply = self.run(call).await?;
+        match reply.word() {
+            "RELEASED" => reply.small().map(Ok),
+            _ => reply.refusal().map(Err),
+        }
+    }
+}
+
+fn places_of(edition: &Edition, release: &Release) -> Result<(&'static str, Vec<u32>), Refusal> {
+    let layout = &edition.layout;
+    let default = edition.sale.default.as_ref().map(|place| &place.offering_id);
+    if release.seats.is_empty() {
+        let Some(offering) = &release.offering else { return Ok(("all", Vec::new())) };
+        let sections: Vec<u32> = layout.sections_of(offering).map(|section| section.number).collect();
+        return if sections.is_empty() { Err(Refusal::OfferingNotFound) } else { Ok(("sections", sections)) };
+    }
+    let offering = release.offering.as_ref().or(default).ok_or(Refusal::OfferingNotFound)?;
+    if layout.sections_of(offering).next().is_none() {
+        return Err(Refusal::OfferingNotFound);
+    }
+    let places: Vec<_> = release.seats.iter().map(|seat| layout.seat(offering, seat)).collect();
+    if places.iter().all(Option::is_some) {
+        return Ok(("seats", places.into_iter().flatten().map(|place| place.index).collect()));
+    }
+    let unknown = release.seats.iter().zip(&places).filter(|(_, place)| place.is_none());
+    Err(Refusal::SeatNotFound { seats: unknown.map(|(seat, _)| seat.clone()).collect() })
+}

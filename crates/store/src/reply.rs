@@ -1,0 +1,183 @@
+//! Reading a step's reply: a word, then what its header declares behind it.
+
+use domain::outcome::{LineView, Place, Polled, Refusal, SaleStatus};
+use domain::{Millis, ReservationId};
+use redis::Value;
+
+use crate::StoreError;
+
+/// A reply, read from the front.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    step: &'static str,
+    word: String,
+    values: std::vec::IntoIter<Value>,
+}
+
+impl Reply {
+    pub(crate) fn new(step: &'static str, value: Value) -> Result<Self, StoreError> {
+        let Value::Array(values) = value else {
+            return Err(StoreError::Malformed { step, reply: format!("{value:?}") });
+        };
+        let mut reply = Self { step, word: String::new(), values: values.into_iter() };
+        reply.word = reply.text()?;
+        Ok(reply)
+    }
+
+    pub(crate) fn word(&self) -> &str {
+        &self.word
+    }
+
+    pub(crate) fn malformed(&self, what: &str) -> StoreError {
+        StoreError::Malformed { step: self.step, reply: format!("{}: {what}", self.word) }
+    }
+
+    /// The refusals that need nothing but the reply; any other word is not declared.
+    pub(crate) fn refusal(mut self) -> Result<Refusal, StoreError> {
+        Ok(match self.word.as_str() {
+            "EVENT_NOT_FOUND" => Refusal::EventNotFound,
+            "RATE_LIMIT" => Refusal::RateLimit { retry_after_ms: self.small()? },
+            "EVENT_CLOSED" => Refusal::EventClosed,
+            "ACCOUNT_REQUIRED" => Refusal::AccountRequired,
+            "NOT_OPEN" => Refusal::NotOpen { opens_at: self.millis()? },
+            "MAINTENANCE" => Refusal::Maintenance,
+            "NOT_ADMITTED" => Refusal::NotAdmitted,
+            "ADMISSION_EXPIRED" => Refusal::AdmissionExpired,
+            "HOLD_EXPIRED" => Refusal::HoldExpired,
+            "ALREADY_BOOKED" => Refusal::AlreadyBooked { reservation: self.parsed()? },
+            "SOLD_OUT" => Refusal::SoldOut { remaining: self.count()? },
+            "NO_ADJACENT_SEATS" => Refusal::NoAdjacentSeats,
+            "PURCHASE_LIMIT_EXCEEDED" => Refusal::PurchaseLimitExceeded {
+                limit: self.small()?,
+                used: self.small()?,
+                requested: self.small()?,
+            },
+            "NOTHING_HELD" => Refusal::NothingHeld,
+            "SEAT_COUNT_WHILE_HOLDING" => Refusal::SeatCountWhileHolding,
+            "RESERVATION_NOT_FOUND" => Refusal::ReservationNotFound,
+            "BOOKING_NOT_CANCELLABLE" => Refusal::BookingNotCancellable,
+            _ => return Err(self.malformed("not an outcome")),
+        })
+    }
+
+    fn next(&mut self) -> Result<Value, StoreError> {
+        self.values.next().ok_or_else(|| self.malformed("too short"))
+    }
+
+    /// An integer, or nothing where the step says so.
+    pub(crate) fn optional_integer(&mut self) -> Result<Option<i64>, StoreError> {
+        match self.next()? {
+            Value::Nil => Ok(None),
+            Value::Int(integer) => Ok(Some(integer)),
+            other => Err(self.malformed(&format!("{other:?} is no integer"))),
+        }
+    }
+
+    pub(crate) fn integer(&mut self) -> Result<i64, StoreError> {
+        self.optional_integer()?.ok_or_else(|| self.malformed("an integer is missing"))
+    }
+
+    /// A count or score: negative ones mean a broken counter and become 0 for readers; `audit` reports them.
+    pub(crate) fn count(&mut self) -> Result<u64, StoreError> {
+        Ok(u64::try_from(self.integer()?).unwrap_or(0))
+    }
+
+    pub(crate) fn small(&mut self) -> Result<u32, StoreError> {
+        u32::try_from(self.integer()?).map_err(|_| self.malformed("out of range"))
+    }
+
+    pub(crate) fn millis(&mut self) -> Result<Millis, StoreError> {
+        self.integer().map(Millis)
+    }
+
+    /// A text, or nothing where the step says so.
+    pub(crate) fn optional_text(&mut self) -> Result<Option<String>, StoreError> {
+        match self.next()? {
+            Value::Nil => Ok(None),
+            Value::BulkString(bytes) => {
+                String::from_utf8(bytes).map(Some).map_err(|_| self.malformed("a text is not UTF-8"))
+            }
+            Value::SimpleString(text) => Ok(Some(text)),
+            other => Err(self.malformed(&format!("{other:?} is no text"))),
+        }
+    }
+
+    pub(crate) fn text(&mut self) -> Result<String, StoreError> {
+        self.optional_text()?.ok_or_else(|| self.malformed("a text is missing"))
+    }
+
+    pub(crate) fn parsed<T: std::str::FromStr>(&mut self) -> Result<T, StoreError> {
+        let text = self.text()?;
+        text.parse().map_err(|_| self.malformed(&text))
+    }
+
+    /// A nested array, as a reply without a word of its own.
+    pub(crate) fn array(&mut self) -> Result<Self, StoreError> {
+        match self.next()? {
+            Value::Array(values) => {
+                Ok(Self { step: self.step, word: self.word.clone(), values: values.into_iter() })
+            }
+            other => Err(self.malformed(&format!("{other:?} is no array"))),
+        }
+    }
+
+    /// How many values are left.
+    pub(crate) fn left(&self) -> usize {
+        self.values.len()
+    }
+
+    /// The rest as texts: field, value, field, value, …
+    pub(crate) fn pairs(&mut self) -> Result<Vec<(String, String)>, StoreError> {
+        let mut pairs = Vec::with_capacity(self.left() / 2);
+        while self.left() > 1 {
+            pairs.push((self.text()?, self.text()?));
+        }
+        Ok(pairs)
+    }
+
+    /// `lib/view.lua`.
+    pub(crate) fn view(&mut self) -> Result<LineView, StoreError> {
+        let mut view = self.array()?;
+        let now = view.millis()?;
+        let status = view.text()?;
+        let status = SaleStatus::from_word(&status).ok_or_else(|| view.malformed(&status))?;
+        Ok(LineView {
+            now,
+            status,
+            opens_at: view.millis()?,
+            epoch: view.count()?,
+            head_score: view.count()?,
+            net: view.count()?,
+            total_waiting: view.count()?,
+            remaining_seats: view.count()?,
+            admitted_per_second: view.parsed()?,
+            message: Some(view.text()?).filter(|message| !message.is_empty()),
+        })
+    }
+
+    /// `lib/place.lua`.
+    pub(crate) fn place(&mut self) -> Result<Place, StoreError> {
+        let mut place = self.array()?;
+        let word = place.text()?;
+        Ok(match word.as_str() {
+            "WAITING" => {
+                let score = place.count()?;
+                let rank = place.optional_integer()?.and_then(|rank| u64::try_from(rank).ok());
+                Place::Waiting { score, rank }
+            }
+            "CALLED" => Place::Called,
+            "ACTIVE" => Place::Active { expires_at: place.millis()? },
+            "BOOKED" => {
+                let reservation: ReservationId = place.parsed()?;
+                Place::Booked { reservation, ticket_count: place.small()? }
+            }
+            "EXPIRED" => Place::Expired { reentry: place.integer()? == 1 },
+            "NOT_FOUND" => Place::NotFound,
+            _ => return Err(place.malformed(&word)),
+        })
+    }
+
+    pub(crate) fn polled(&mut self) -> Result<Polled, StoreError> {
+        Ok(Polled { place: self.place()?, view: self.view()? })
+    }
+}

@@ -1,0 +1,84 @@
+//! Reservations as Redis keeps them, and reading one back.
+
+use std::collections::HashMap;
+
+use domain::command::Reserved;
+use domain::items::Items;
+use domain::layout::{Edition, reserved_places};
+use domain::outcome::{Outcome, Refusal};
+use domain::reservation::{Reservation, ReservationStatus};
+use domain::{Millis, ReservationId};
+
+use crate::keys::Keys;
+use crate::step::{Call, RESERVATION};
+use crate::{Store, StoreError};
+
+impl Store {
+    /// A reservation as its owner sees it; at once, however late the persister is.
+    pub async fn reservation(&self, reserved: &Reserved) -> Result<Outcome<Reservation>, StoreError> {
+        self.read_reservation(&reserved.reservation, &reserved.token.to_string()).await
+    }
+
+    /// A reservation as an operator sees it.
+    pub async fn any_reservation(&self, id: &ReservationId) -> Result<Outcome<Reservation>, StoreError> {
+        self.read_reservation(id, "").await
+    }
+
+    async fn read_reservation(
+        &self,
+        id: &ReservationId,
+        token: &str,
+    ) -> Result<Outcome<Reservation>, StoreError> {
+        let call = Call::new(&RESERVATION, Keys::of(id.event()).reservation(id)).arg(token);
+        let mut reply = self.run(call).await?;
+        if reply.word() != "RESERVED" {
+            return reply.refusal().map(Err);
+        }
+        let fields = reply.array()?.pairs()?;
+        match self.edition(id.event()).await? {
+            Some(edition) => self.named(fields, edition).await.map(Ok),
+            None => Ok(Err(Refusal::ReservationNotFound)),
+        }
+    }
+
+    /// A reservation's fields with its places by name. Sold places keep their index for ever; only a section newer
+    /// than the edition at hand asks for another read.
+    pub(crate) async fn named(
+        &self,
+        fields: Vec<(String, String)>,
+        edition: std::sync::Arc<Edition>,
+    ) -> Result<Reservation, StoreError> {
+        let fields: HashMap<String, String> = fields.into_iter().collect();
+        match read(&fields, &edition) {
+            Ok(reservation) => Ok(reservation),
+            Err(_) => {
+                let newest = self.newest_edition(&edition.sale.event_id).await?.unwrap_or(edition);
+                read(&fields, &newest)
+            }
+        }
+    }
+}
+
+/// A reservation from its fields, in Redis or in the journal.
+pub(crate) fn read(fields: &HashMap<String, String>, edition: &Edition) -> Result<Reservation, StoreError> {
+    let malformed =
+        |what: &str| StoreError::Malformed { step: "reservation", reply: format!("{what}: {fields:?}") };
+    let text = |name: &str| fields.get(name).map(String::as_str).ok_or_else(|| malformed(name));
+    let number = |name: &str| text(name)?.parse::<i64>().map_err(|_| malformed(name));
+    let items: Items = text("items")?.parse().map_err(|_| malformed("items"))?;
+    let due_at = text("paymentDueAt")?;
+    Ok(Reservation {
+        reservation_id: text("id")?.parse().map_err(|_| malformed("id"))?,
+        token: text("token")?.parse().map_err(|_| malformed("token"))?,
+        account: fields.get("account").cloned(),
+        status: ReservationStatus::from_word(text("status")?).ok_or_else(|| malformed("status"))?,
+        version: text("version")?.parse().map_err(|_| malformed("version"))?,
+        places: reserved_places(&edition.layout, &items).map_err(|error| malformed(&error.to_string()))?,
+        seat_count: items.count(),
+        amount: items.amount(),
+        currency: text("currency")?.to_owned(),
+        created_at: Millis(number("createdAt")?),
+        updated_at: Millis(number("updatedAt")?),
+        payment_due_at: if due_at.is_empty() { None } else { Some(Millis(number("paymentDueAt")?)) },
+    })
+}

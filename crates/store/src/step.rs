@@ -1,0 +1,92 @@
+//! The Lua steps, as the build read them, and the one way to run them.
+
+use redis::{Cmd, ToRedisArgs};
+
+use crate::keys::{KeyName, Keys};
+use crate::reply::Reply;
+use crate::{Store, StoreError};
+
+/// One atomic step: a file of `lua/`.
+#[derive(Debug)]
+pub struct Step {
+    /// The file's name.
+    pub name: &'static str,
+    /// Its code, includes expanded.
+    pub source: &'static str,
+    /// The code's SHA-1, as Redis names it.
+    pub sha1: &'static str,
+    /// The keys it is given, in order.
+    pub keys: &'static [KeyName],
+    /// How many arguments its header names.
+    pub arguments: usize,
+    /// Whether more may follow.
+    pub open_ended: bool,
+    /// Whether replicas can serve it.
+    pub read_only: bool,
+    /// The first words of its answers.
+    pub outcomes: &'static [&'static str],
+}
+
+include!(concat!(env!("OUT_DIR"), "/steps.rs"));
+
+/// A step about to run.
+pub(crate) struct Call<'a> {
+    step: &'static Step,
+    keys: Keys<'a>,
+    command: Cmd,
+    given: usize,
+}
+
+impl<'a> Call<'a> {
+    pub(crate) fn new(step: &'static Step, keys: Keys<'a>) -> Self {
+        let mut command = redis::cmd(if step.read_only { "EVALSHA_RO" } else { "EVALSHA" });
+        command.arg(step.sha1);
+        let mut call = Self { step, keys, command, given: 0 };
+        call.command.arg(step.keys.len());
+        for name in step.keys {
+            call.command.arg(call.keys.name(*name));
+        }
+        call
+    }
+
+    pub(crate) fn arg(mut self, argument: impl ToRedisArgs) -> Self {
+        self.given += argument.num_of_args();
+        self.command.arg(argument);
+        self
+    }
+
+    /// The same command with the script itself.
+    fn with_source(&self) -> Cmd {
+        let mut command = redis::cmd(if self.step.read_only { "EVAL_RO" } else { "EVAL" });
+        for (at, argument) in self.command.args_iter().enumerate().skip(1) {
+            match argument {
+                redis::Arg::Simple(_) if at == 1 => command.arg(self.step.source),
+                redis::Arg::Simple(bytes) => command.arg(bytes),
+                _ => &mut command,
+            };
+        }
+        command
+    }
+}
+
+impl Store {
+    /// Run a step: one round trip, and one more on a node that does not have the script yet.
+    pub(crate) async fn run(&self, call: Call<'_>) -> Result<Reply, StoreError> {
+        let step = call.step;
+        debug_assert!(
+            call.given == step.arguments || (step.open_ended && call.given < step.arguments + 100_000),
+            "{}: {} arguments",
+            step.name,
+            call.given
+        );
+        let value = self.query_script(step.name, &call.command, || call.with_source()).await?;
+        let reply = Reply::new(step.name, value)?;
+        debug_assert!(
+            step.outcomes.contains(&reply.word()),
+            "{}: undeclared outcome {}",
+            step.name,
+            reply.word()
+        );
+        Ok(reply)
+    }
+}

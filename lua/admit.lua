@@ -1,0 +1,106 @@
+-- admit: one tick of an event: give back what is due, end what is over, call who is next.
+--
+-- KEYS       meta waiting called active map stock remaining holds due journal
+-- ARGV       now_ms
+-- OUTCOMES   EVENT_NOT_FOUND
+--            TICKED now standing opens_at closes_at admitted lapsed expired reaped more waiting active remaining:
+--            more is 1 where another call at once would go on
+-- COMPLEXITY O(k log n) for k ≤ 1 000 people called, 500 ended and 500 places given back
+local meta, waiting, called, active, map = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local stock, remaining, holds, due, journal = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
+local now_ms = ARGV[1]
+--@include clock
+--@include standing
+--@include seats
+
+-- People called, and visits ended, by one step at most.
+local CALL_LIMIT, END_LIMIT = 1000, 500
+-- Credit is counted in thousandths of a person; one second and one missed tick are banked at most.
+local BANK_MS = 2000
+-- The pace seen is an average over about so long.
+local PACE_MS = 30000
+
+local now = clock(now_ms)
+local field = redis.call('HMGET', meta, 'status', 'opensAt', 'closesAt', 'perSecond', 'maxActive', 'claimMs',
+  'compensateNoShows', 'credit', 'callCredit', 'clock', 'headScore', 'net', 'pace', 'epoch', 'openedAt')
+if not field[1] then return { 'EVENT_NOT_FOUND' } end
+local status = standing(field[1], field[2], field[3], now)
+local opens_at, closes_at, epoch = tonumber(field[2]), tonumber(field[3]), field[14]
+local per_second, compensate = tonumber(field[4]), field[7] == '1'
+local keys = { map = map, stock = stock, remaining = remaining, holds = holds, due = due, journal = journal }
+
+local reaped = reap(keys, epoch, now)
+
+-- Visits whose time is over: called people who did not come, sessions without a booking.
+local function end_visits()
+  local over = redis.call('ZRANGEBYSCORE', active, '-inf', now, 'LIMIT', 0, END_LIMIT)
+  if #over == 0 then return 0, 0 end
+  local calls = redis.call('HMGET', called, unpack(over))
+  local lapsed, expired = {}, {}
+  for at, token in ipairs(over) do
+    local list = calls[at] and lapsed or expired
+    list[#list + 1] = token
+  end
+  redis.call('ZREM', active, unpack(over))
+  if #lapsed > 0 then record(journal, 'ADMISSION_LAPSED', epoch, now, 'tokens', table.concat(lapsed, ' ')) end
+  if #expired > 0 then record(journal, 'ADMISSION_EXPIRED', epoch, now, 'tokens', table.concat(expired, ' ')) end
+  return #lapsed, #expired
+end
+local lapsed, expired = end_visits()
+
+local since = math.max(tonumber(field[10]), opens_at)
+local elapsed = math.max(now - since, 0)
+local credit = math.min(tonumber(field[8]) + per_second * elapsed + (compensate and lapsed * 1000 or 0),
+  per_second * BANK_MS)
+-- Making up for no-shows may call twice the pace, never more: a second account of what was called.
+local call_credit = math.min(tonumber(field[9]) + 2 * per_second * elapsed, 2 * per_second * BANK_MS)
+
+-- People to call now.
+local function callable()
+  if status ~= 'OPEN' or tonumber(redis.call('GET', remaining)) <= 0 then return 0, 0 end
+  local allowed = math.floor((compensate and math.min(credit, call_credit) or credit) / 1000)
+  allowed = math.min(allowed, tonumber(field[5]) - redis.call('ZCARD', active))
+  return math.max(math.min(allowed, CALL_LIMIT), 0), allowed
+end
+
+local head_score, net = tonumber(field[11]), tonumber(field[12])
+local function call(count)
+  local popped = redis.call('ZPOPMIN', waiting, count)
+  if #popped == 0 then return 0 end
+  local claim_by = now + field[6]
+  local tokens, places, active_args, called_args = {}, {}, {}, {}
+  for at = 1, #popped, 2 do tokens[#tokens + 1] = popped[at] end
+  local before = redis.call('HMGET', called, unpack(tokens))
+  for at, token in ipairs(tokens) do
+    local score = popped[2 * at]
+    places[at] = token .. ':' .. score
+    active_args[2 * at - 1], active_args[2 * at] = claim_by, token
+    called_args[2 * at - 1] = token
+    called_args[2 * at] = score .. ':' .. claim_by .. ':' .. now .. (before[at] and ':1' or ':0')
+  end
+  redis.call('ZADD', active, unpack(active_args))
+  redis.call('HSET', called, unpack(called_args))
+  record(journal, 'USER_ADMITTED', epoch, now, 'places', table.concat(places, ' '))
+  head_score = math.max(head_score, tonumber(popped[#popped]))
+  net = net + #tokens
+  return #tokens
+end
+
+local count, allowed = callable()
+local admitted = count > 0 and call(count) or 0
+credit, call_credit = credit - admitted * 1000, call_credit - admitted * 1000
+if status ~= 'OPEN' then credit, call_credit = 0, 0 end
+local left = redis.call('ZCARD', waiting)
+local pace = tonumber(field[13])
+-- An empty line shows no pace: only a tick that left people waiting tells how fast they move.
+if status == 'OPEN' and left > 0 and elapsed > 0 then
+  pace = pace + (1000 * admitted / elapsed - pace) * (1 - math.exp(-elapsed / PACE_MS))
+end
+redis.call('HSET', meta, 'credit', string.format('%.3f', credit), 'callCredit', string.format('%.3f', call_credit),
+  'clock', math.max(now, tonumber(field[10])), 'headScore', head_score, 'net', net, 'pace',
+  string.format('%.3f', pace))
+if status == 'OPEN' and not field[15] then redis.call('HSET', meta, 'openedAt', now) end
+local more = (reaped == REAP_LIMIT or lapsed + expired == END_LIMIT or (allowed > count and admitted == count and left > 0))
+  and 1 or 0
+return { 'TICKED', now, status, opens_at, closes_at, admitted, lapsed, expired, reaped, more, left,
+  redis.call('ZCARD', active), tonumber(redis.call('GET', remaining)) }

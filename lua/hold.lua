@@ -1,0 +1,129 @@
+-- hold: keep places for a token, all or none.
+--
+-- KEYS       meta called active session done map stock remaining holds due journal
+-- ARGV       now_ms version token request section price mode count place …
+--            mode general | count | best: places are offset, length of the section's rows; mode seats: indices
+-- OUTCOMES   EVENT_NOT_FOUND
+--            STALE version: the caller's definition is not the newest
+--            EVENT_CLOSED
+--            MAINTENANCE
+--            ALREADY_BOOKED reservation
+--            NOT_ADMITTED
+--            HOLD_EXPIRED
+--            ADMISSION_EXPIRED
+--            PURCHASE_LIMIT_EXCEEDED limit used requested
+--            SEAT_TAKEN seat …
+--            AGAIN: more holds were due than one step gives back; the same call goes on
+--            SOLD_OUT free
+--            NO_ADJACENT_SEATS
+--            HELD now item hold_expires_at expires_at held
+-- COMPLEXITY O(seats asked for); count, best: O(seats of the section)
+local meta, called, active, session, done, map = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local stock, remaining, holds, due, journal = KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
+local now_ms, version, token, request, section = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local price, mode, count = ARGV[6], ARGV[7], tonumber(ARGV[8])
+--@include clock
+--@include standing
+--@include session
+--@include pick
+
+local now = clock(now_ms)
+local field = redis.call('HMGET', meta, 'status', 'opensAt', 'closesAt', 'version', 'maintenance', 'epoch',
+  'activeMs', 'limitPerAccount', 'holdMs')
+if not field[1] then return { 'EVENT_NOT_FOUND' } end
+if field[4] ~= version then return { 'STALE', tonumber(field[4]) } end
+if standing(field[1], field[2], field[3], now) == 'CLOSED' then return { 'EVENT_CLOSED' } end
+if field[5] == '1' then return { 'MAINTENANCE' } end
+local epoch = field[6]
+local keys = { called = called, active = active, session = session, done = done, map = map, stock = stock,
+  remaining = remaining, holds = holds, due = due, journal = journal }
+local live, refusal = live_session(keys, token, now,
+  { active_ms = tonumber(field[7]), closes_at = tonumber(field[3]), epoch = epoch })
+if not live then return refusal end
+local items = parse_items(live.items)
+local used = count_items(items)
+
+local function held(item)
+  return { 'HELD', now, item, live.hold_expires_at, live.expires_at, count_items(items) }
+end
+
+-- The connection may have hidden that this very request was served.
+if live.request == request then return held(live.request_item) end
+
+-- What of the named seats is to be taken: those not yet the token's own. A hold whose time is over ends here.
+local function wanted_seats()
+  local seats, wanted, taken = {}, {}, {}
+  for at = 9, #ARGV do seats[#seats + 1] = tonumber(ARGV[at]) end
+  local own, over = {}, {}
+  for _, item in ipairs(items) do
+    for _, seat in ipairs(item.seats or {}) do own[seat] = true end
+  end
+  local bytes = bytes_of(map, seats)
+  for at, seat in ipairs(seats) do
+    if bytes[at] == FREE then
+      wanted[#wanted + 1] = seat
+    elseif not own[seat] then
+      if bytes[at] == KEPT and tonumber(redis.call('ZSCORE', due, seat)) <= now then
+        over[#over + 1] = seat
+        wanted[#wanted + 1] = seat
+      else
+        taken[#taken + 1] = seat
+      end
+    end
+  end
+  return seats, wanted, taken, over
+end
+
+local item
+if mode == 'seats' then
+  local seats, wanted, taken, over = wanted_seats()
+  local asked = format_item({ section = section, price = price, seats = seats })
+  if #wanted == 0 and #taken == 0 then return held(asked) end
+  if used + #wanted > tonumber(field[8]) then
+    return { 'PURCHASE_LIMIT_EXCEEDED', tonumber(field[8]), used, #wanted }
+  end
+  if #taken > 0 then return { 'SEAT_TAKEN', unpack(taken) } end
+  if #over > 0 then free_units(keys, over, epoch, now) end
+  item = { section = section, price = price, count = #wanted, seats = wanted }
+  live.request_item = asked
+else
+  if used + count > tonumber(field[8]) then
+    return { 'PURCHASE_LIMIT_EXCEEDED', tonumber(field[8]), used, count }
+  end
+  item, refusal = pick(keys, { mode = mode, section = section, price = price, count = count,
+    spans = { unpack(ARGV, 9) } }, epoch, now)
+  if not item then return refusal end
+  live.request_item = format_item(item)
+end
+
+if not live.hold_expires_at then
+  -- One budget a token: its first hold starts it, and the session ends with it.
+  live.hold_expires_at = now + field[9]
+  live.expires_at = live.hold_expires_at
+  redis.call('ZADD', active, live.expires_at, token)
+end
+local taken = format_item(item)
+local owner = item.section .. ':' .. item.price .. ':'
+local kept, expiries = {}, {}
+if item.seats then
+  paint(map, item.seats, KEPT)
+  for at, seat in ipairs(item.seats) do
+    kept[2 * at - 1], kept[2 * at] = seat, owner .. token
+    expiries[2 * at - 1], expiries[2 * at] = live.hold_expires_at, seat
+  end
+else
+  local unit = units_of(item, token)[1]
+  local before = redis.call('HGET', holds, unit)
+  local held_before = before and tonumber(before:match('(%d+)$')) or 0
+  kept = { unit, owner .. (held_before + item.count) }
+  expiries = { live.hold_expires_at, unit }
+end
+redis.call('HSET', holds, unpack(kept))
+redis.call('ZADD', due, unpack(expiries))
+move_stock(keys, section, -item.count)
+changed_places(keys)
+add_item(items, item)
+redis.call('HSET', session, 'items', format_items(items), 'holdExpiresAt', live.hold_expires_at, 'expiresAt',
+  live.expires_at, 'request', request, 'requestItem', live.request_item)
+record(journal, 'SEATS_HELD', epoch, now, 'token', token, 'items', taken, 'expiresAt', live.hold_expires_at)
+return held(live.request_item)

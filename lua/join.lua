@@ -1,0 +1,45 @@
+-- join: take a new place in the line.
+--
+-- KEYS       meta sequence waiting remaining called join_rate journal
+-- ARGV       now_ms token drawn_score
+-- OUTCOMES   EVENT_NOT_FOUND
+--            RATE_LIMIT retry_after_ms
+--            EVENT_CLOSED
+--            ACCOUNT_REQUIRED
+--            NOT_OPEN opens_at
+--            JOINED ticket_number place view; a repeat has no ticket number
+-- COMPLEXITY O(log n) in the line
+local meta, sequence, waiting, remaining = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local called, join_rate, journal = KEYS[5], KEYS[6], KEYS[7]
+local now_ms, token, drawn_score = ARGV[1], ARGV[2], ARGV[3]
+--@include clock
+--@include limit
+--@include view
+--@include enter
+
+local now = clock(now_ms)
+local view, field = read_line(meta, now, 'joinsPerAddressPerSecond', 'preQueue', 'requireAccount')
+if not view then return { 'EVENT_NOT_FOUND' } end
+local retry_after_ms = over_limit(join_rate, field[9])
+if retry_after_ms then return { 'RATE_LIMIT', retry_after_ms } end
+local status, epoch, pre_queue = view[2], view[4], field[10]
+if status == 'CLOSED' then return { 'EVENT_CLOSED' } end
+if field[11] == '1' then return { 'ACCOUNT_REQUIRED' } end
+if status == 'UPCOMING' and pre_queue == 'closed' then return { 'NOT_OPEN', view[3] } end
+
+local keys = { sequence = sequence, waiting = waiting, journal = journal }
+local score = redis.call('ZSCORE', waiting, token)
+local number = false
+if not score then
+  -- The first try's answer was lost and the place has been called since: the token is in the client's way only now.
+  if redis.call('HEXISTS', called, token) == 1 then
+    return { 'JOINED', false, { 'CALLED' }, count_line(view, waiting, remaining) }
+  end
+  number, score = enter(keys, token, drawn_score, status, pre_queue, epoch, now)
+end
+count_line(view, waiting, remaining)
+if number and status ~= 'UPCOMING' then
+  -- Nobody stands behind the newest number.
+  return { 'JOINED', number, { 'WAITING', score, view[7] }, view }
+end
+return { 'JOINED', number, waiting_place(keys, token, tonumber(score), status), view }

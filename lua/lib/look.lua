@@ -1,0 +1,13 @@
+--@include call
+-- Why a token may not look at the sale's places, nil where it may: read-only, so it claims nothing.
+local function why_not_admitted(keys, token, now)
+  local reservation = redis.call('GET', keys.done)
+  if reservation then return { 'ALREADY_BOOKED', reservation } end
+  local expires_at = redis.call('HGET', keys.session, 'expiresAt')
+  if not expires_at then
+    local call = read_call(keys.called, token)
+    if not call or call.claim_by == 0 then return { 'NOT_ADMITTED' } end
+    expires_at = call.claim_by
+  end
+  if tonumber(expires_at) <= now then return { 'ADMISSION_EXPIRED' } end
+end

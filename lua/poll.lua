@@ -1,0 +1,17 @@
+-- poll: where a token stands. Read-only, for callers whose key is good.
+--
+-- KEYS       meta waiting remaining called session done
+-- ARGV       now_ms token
+-- OUTCOMES   EVENT_NOT_FOUND
+--            POLLED place view
+-- COMPLEXITY O(log n) in the line
+local meta, waiting, remaining, called, session, done = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local now_ms, token = ARGV[1], ARGV[2]
+--@include clock
+--@include poll
+
+local now = clock(now_ms)
+local view = read_line(meta, now)
+if not view then return { 'EVENT_NOT_FOUND' } end
+return poll({ waiting = waiting, remaining = remaining, called = called, session = session, done = done }, token, view,
+  now)

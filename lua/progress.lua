@@ -1,0 +1,15 @@
+-- progress: how the whole line moves. Read-only.
+--
+-- KEYS       meta waiting remaining
+-- ARGV       now_ms
+-- OUTCOMES   EVENT_NOT_FOUND
+--            PROGRESS pre_queue view
+-- COMPLEXITY O(1)
+local meta, waiting, remaining = KEYS[1], KEYS[2], KEYS[3]
+local now_ms = ARGV[1]
+--@include clock
+--@include view
+
+local view, field = read_line(meta, clock(now_ms), 'preQueue')
+if not view then return { 'EVENT_NOT_FOUND' } end
+return { 'PROGRESS', field[9], count_line(view, waiting, remaining) }

@@ -1,0 +1,82 @@
+-- rejoin: come back to a place after a reload, a lapse or an expiry; an unknown token takes a new place.
+--
+-- KEYS       meta sequence waiting remaining called active session done join_rate journal
+-- ARGV       now_ms token drawn_score new_token new_drawn_score
+-- OUTCOMES   EVENT_NOT_FOUND
+--            RATE_LIMIT retry_after_ms
+--            ALREADY_BOOKED reservation
+--            EVENT_CLOSED
+--            ACCOUNT_REQUIRED
+--            NOT_OPEN opens_at
+--            KNOWN place view: the same place, or a lapsed one back at its old score
+--            REQUEUED ticket_number place view: the same token at the end of the line
+--            JOINED ticket_number place view: the new token at the end of the line
+-- COMPLEXITY O(log n) in the line
+local meta, sequence, waiting, remaining, called = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local active, session, done, join_rate, journal = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
+local now_ms, token, drawn_score, new_token, new_drawn_score = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+--@include clock
+--@include limit
+--@include view
+--@include enter
+--@include claim
+--@include place
+
+local now = clock(now_ms)
+local view, field = read_line(meta, now, 'joinsPerAddressPerSecond', 'preQueue', 'requireAccount', 'activeMs',
+  'closesAt')
+if not view then return { 'EVENT_NOT_FOUND' } end
+local retry_after_ms = over_limit(join_rate, field[9])
+if retry_after_ms then return { 'RATE_LIMIT', retry_after_ms } end
+local status, epoch, pre_queue = view[2], view[4], field[10]
+local keys = { sequence = sequence, waiting = waiting, called = called, active = active, session = session,
+  done = done, journal = journal }
+
+local function answer(outcome, ...)
+  local reply = { outcome, ... }
+  reply[#reply + 1] = count_line(view, waiting, remaining)
+  return reply
+end
+
+local function enter_at_the_end(outcome, entering, drawn)
+  local number, score = enter(keys, entering, drawn, status, pre_queue, epoch, now)
+  return answer(outcome, number, waiting_place(keys, entering, score, status))
+end
+
+-- Leave the active set if the tick has not tidied it yet, with the fact that the tick would have written.
+local function end_visit(fact)
+  if redis.call('ZREM', active, token) == 1 then record(journal, fact, epoch, now, 'tokens', token) end
+end
+
+local place = place_of(keys, token, status == 'CLOSED' and 'OPEN' or status, now)
+if place[1] == 'BOOKED' then return { 'ALREADY_BOOKED', place[2] } end
+if status == 'CLOSED' then return { 'EVENT_CLOSED' } end
+if place[1] == 'WAITING' or place[1] == 'ACTIVE' then return answer('KNOWN', place) end
+if place[1] == 'CALLED' then
+  local rules = { active_ms = tonumber(field[12]), closes_at = tonumber(field[13]), epoch = epoch }
+  return answer('KNOWN', { 'ACTIVE', claim(keys, read_call(called, token), token, now, rules) })
+end
+if place[1] == 'NOT_FOUND' then
+  if field[11] == '1' then return { 'ACCOUNT_REQUIRED' } end
+  if status == 'UPCOMING' and pre_queue == 'closed' then return { 'NOT_OPEN', view[3] } end
+  local score = redis.call('ZSCORE', waiting, new_token)
+  if score then return answer('JOINED', false, waiting_place(keys, new_token, tonumber(score), status)) end
+  return enter_at_the_end('JOINED', new_token, new_drawn_score)
+end
+
+local call = read_call(called, token)
+if not call then
+  end_visit('ADMISSION_EXPIRED')
+  redis.call('DEL', session)
+  return enter_at_the_end('REQUEUED', token, drawn_score)
+end
+end_visit('ADMISSION_LAPSED')
+if place[2] == 0 then
+  redis.call('HDEL', called, token)
+  return enter_at_the_end('REQUEUED', token, drawn_score)
+end
+redis.call('ZADD', waiting, call.score, token)
+redis.call('HSET', called, token, call.score .. ':0:' .. call.called_at .. ':1')
+view[6] = redis.call('HINCRBY', meta, 'net', -1)
+record(journal, 'USER_ENTER_QUEUE', epoch, now, 'token', token, 'score', call.score)
+return answer('KNOWN', waiting_place(keys, token, tonumber(call.score), status))

@@ -1,0 +1,36 @@
+-- seats: the seat map of some sections. Read-only.
+--
+-- KEYS       meta called session done map stock
+-- ARGV       now_ms version token span_count offset length … section …
+-- OUTCOMES   EVENT_NOT_FOUND
+--            STALE version: the caller's definition is not the newest
+--            EVENT_CLOSED
+--            ALREADY_BOOKED reservation
+--            NOT_ADMITTED
+--            ADMISSION_EXPIRED
+--            SEATS sequence bytes-of-each-span free-of-each-section
+-- COMPLEXITY O(bytes asked for)
+local meta, called, session, done, map, stock = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local now_ms, version, token, span_count = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+--@include clock
+--@include standing
+--@include look
+
+local now = clock(now_ms)
+local field = redis.call('HMGET', meta, 'status', 'opensAt', 'closesAt', 'version')
+if not field[1] then return { 'EVENT_NOT_FOUND' } end
+if field[4] ~= version then return { 'STALE', tonumber(field[4]) } end
+if standing(field[1], field[2], field[3], now) == 'CLOSED' then return { 'EVENT_CLOSED' } end
+local refusal = why_not_admitted({ called = called, session = session, done = done }, token, now)
+if refusal then return refusal end
+local bytes, at = {}, 5
+for span = 1, tonumber(span_count) do
+  local offset = tonumber(ARGV[at])
+  bytes[span] = redis.call('GETRANGE', map, offset, offset + ARGV[at + 1] - 1)
+  at = at + 2
+end
+local sections = { unpack(ARGV, at) }
+local free = redis.call('HMGET', stock, 'sequence', unpack(sections))
+local sequence = tonumber(table.remove(free, 1) or 0)
+for position, count in ipairs(free) do free[position] = tonumber(count) end
+return { 'SEATS', sequence, bytes, free }
