@@ -93,7 +93,7 @@ impl Address {
     pub fn of(ip: IpAddr) -> Self {
         match ip.to_canonical() {
             IpAddr::V6(v6) => Self(IpAddr::V6((u128::from(v6) & !u128::from(u64::MAX)).into())),
-            v4 => Self(v4),
+            IpAddr::V4(v4) => Self(IpAddr::V4(v4)),
         }
     }
 

@@ -225,9 +225,7 @@ impl Reader {
     /// Unix milliseconds, or RFC 3339 text with its offset.
     pub(super) fn instant(&mut self, at: &Found<'_>) -> Option<Millis> {
         let instant = match &at.node.value {
-            Value::Text(text) => OffsetDateTime::parse(text, &Rfc3339)
-                .ok()
-                .and_then(|instant| i64::try_from(instant.unix_timestamp_nanos().div_euclid(1_000_000)).ok()),
+            Value::Text(text) => instant_of(text),
             _ => whole_number(at.node),
         };
         match instant.map(Millis) {
@@ -258,6 +256,13 @@ fn whole_number(node: &Node) -> Option<i64> {
     #[allow(clippy::cast_possible_truncation)]
     let from_float = || number.as_f64().filter(|float| exact(*float)).map(|float| float as i64);
     number.as_i64().or_else(from_float)
+}
+
+fn instant_of(text: &str) -> Option<i64> {
+    // RFC 3339 lets any sign stand between date and time; here it is the T that people know.
+    let usual = text.as_bytes().get(10) == Some(&b'T') && !text.ends_with('z');
+    let instant = usual.then(|| OffsetDateTime::parse(text, &Rfc3339).ok()).flatten()?;
+    i64::try_from(instant.unix_timestamp_nanos().div_euclid(1_000_000)).ok()
 }
 
 fn is_date(text: &str) -> bool {

@@ -64,9 +64,9 @@ impl SeatBlock {
 /// The names in a list such as `1-15`, `A-D` or `1-3,7,AA`; none twice.
 fn written_out(list: &str) -> Result<Vec<String>, String> {
     let mut names = Vec::new();
-    for part in list.split(',').map(str::trim) {
+    for part in list.split(',').map(|part| part.trim_matches(' ')) {
         match part.split_once('-') {
-            Some((first, end)) => names.extend(range(part, first.trim(), end.trim())?),
+            Some((first, end)) => names.extend(range(part, first.trim_matches(' '), end.trim_matches(' '))?),
             None if is_name(part) => names.push(part.to_owned()),
             None => {
                 return Err(format!(
