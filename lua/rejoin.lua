@@ -8,7 +8,8 @@
 --            EVENT_CLOSED
 --            ACCOUNT_REQUIRED
 --            NOT_OPEN opens_at
---            KNOWN place view: the same place, or a lapsed one back at its old score
+--            KNOWN ticket_number place view: the same place, or a lapsed one back at its old score; a drawn place has
+--            no ticket number
 --            REQUEUED ticket_number place view: the same token at the end of the line
 --            JOINED ticket_number place view: the new token at the end of the line
 -- COMPLEXITY O(log n) in the line
@@ -38,6 +39,13 @@ local function answer(outcome, ...)
   return reply
 end
 
+-- The arrival number that a score stands for.
+local function known(score, place)
+  local number = tonumber(score)
+  if pre_queue == 'shuffle' then number = number > AFTER_THE_DRAW and number - AFTER_THE_DRAW end
+  return answer('KNOWN', number, place)
+end
+
 local function enter_at_the_end(outcome, entering, drawn)
   local number, score = enter(keys, entering, drawn, status, pre_queue, epoch, now)
   return answer(outcome, number, waiting_place(keys, entering, score, status))
@@ -51,10 +59,12 @@ end
 local place = place_of(keys, token, status == 'CLOSED' and 'OPEN' or status, now)
 if place[1] == 'BOOKED' then return { 'ALREADY_BOOKED', place[2] } end
 if status == 'CLOSED' then return { 'EVENT_CLOSED' } end
-if place[1] == 'WAITING' or place[1] == 'ACTIVE' then return answer('KNOWN', place) end
+if place[1] == 'WAITING' then return known(redis.call('ZSCORE', waiting, token), place) end
+if place[1] == 'ACTIVE' then return known(redis.call('HGET', session, 'score'), place) end
+local call = read_call(called, token)
 if place[1] == 'CALLED' then
   local rules = { active_ms = tonumber(field[12]), closes_at = tonumber(field[13]), epoch = epoch }
-  return answer('KNOWN', { 'ACTIVE', claim(keys, read_call(called, token), token, now, rules) })
+  return known(call.score, { 'ACTIVE', claim(keys, call, token, now, rules) })
 end
 if place[1] == 'NOT_FOUND' then
   if field[11] == '1' then return { 'ACCOUNT_REQUIRED' } end
@@ -64,7 +74,6 @@ if place[1] == 'NOT_FOUND' then
   return enter_at_the_end('JOINED', new_token, new_drawn_score)
 end
 
-local call = read_call(called, token)
 if not call then
   end_visit('ADMISSION_EXPIRED')
   redis.call('DEL', session)
@@ -79,4 +88,4 @@ redis.call('ZADD', waiting, call.score, token)
 redis.call('HSET', called, token, call.score .. ':0:' .. call.called_at .. ':1')
 view[6] = redis.call('HINCRBY', meta, 'net', -1)
 record(journal, 'USER_ENTER_QUEUE', epoch, now, 'token', token, 'score', call.score)
-return answer('KNOWN', waiting_place(keys, token, tonumber(call.score), status))
+return known(call.score, waiting_place(keys, token, tonumber(call.score), status))

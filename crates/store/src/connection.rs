@@ -43,7 +43,7 @@ pub fn install_tls_provider() {
 
 /// Connects when first used: a function that may not need Redis does not wait for it.
 pub(crate) enum Connection {
-    Single { client: Client, config: Box<ConnectionManagerConfig>, manager: OnceCell<ConnectionManager> },
+    Single { client: Box<Client>, config: Box<ConnectionManagerConfig>, manager: OnceCell<ConnectionManager> },
     Cluster { client: Box<ClusterClient>, connection: OnceCell<ClusterConnection> },
 }
 
@@ -70,7 +70,7 @@ impl Connection {
             .set_min_delay(Duration::from_millis(20))
             .set_max_delay(Duration::from_millis(200));
         let client = Client::open(config.url.as_str()).map_err(StoreError::Config)?;
-        Ok(Self::Single { client, config: Box::new(manager), manager: OnceCell::new() })
+        Ok(Self::Single { client: Box::new(client), config: Box::new(manager), manager: OnceCell::new() })
     }
 
     async fn send(&self, command: &Cmd) -> Result<Value, RedisError> {
@@ -78,7 +78,7 @@ impl Connection {
             Self::Single { client, config, manager } => {
                 let manager = manager
                     .get_or_try_init(|| async {
-                        ConnectionManager::new_lazy_with_config(client.clone(), (**config).clone())
+                        ConnectionManager::new_lazy_with_config((**client).clone(), (**config).clone())
                     })
                     .await?;
                 manager.clone().send_packed_command(command).await

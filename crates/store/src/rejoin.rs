@@ -33,7 +33,7 @@ impl Store {
             .arg(known.score)
             .arg(new.token.to_string())
             .arg(new.score);
-        let mut reply = self.run(call).await?;
+        let reply = self.run(call).await?;
         Ok(Ok(match reply.word() {
             "KNOWN" => {
                 (known.token, Joined { ticket_number: None, joined_at: None, polled: reply.polled()? })

@@ -49,13 +49,11 @@ impl Store {
         edition: std::sync::Arc<Edition>,
     ) -> Result<Reservation, StoreError> {
         let fields: HashMap<String, String> = fields.into_iter().collect();
-        match read(&fields, &edition) {
-            Ok(reservation) => Ok(reservation),
-            Err(_) => {
-                let newest = self.newest_edition(&edition.sale.event_id).await?.unwrap_or(edition);
-                read(&fields, &newest)
-            }
+        if let Ok(reservation) = read(&fields, &edition) {
+            return Ok(reservation);
         }
+        let newest = self.newest_edition(&edition.sale.event_id).await?.unwrap_or(edition);
+        read(&fields, &newest)
     }
 }
 

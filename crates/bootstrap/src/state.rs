@@ -1,0 +1,68 @@
+//! The state that all requests of an instance share.
+
+use domain::outcome::Outcome;
+use domain::shuffle::Seed;
+use domain::{EventId, Token};
+use gateway::{Failure, Gate, KeyRing};
+use store::{Drawn, Store, StoreError};
+
+use crate::config::{self, MasterKeys};
+
+/// What every HTTP function has.
+pub struct State {
+    /// Redis.
+    pub store: Store,
+    /// What the deployment says about its callers.
+    pub gate: Gate,
+    /// What signs places.
+    pub keys: KeyRing,
+    master: MasterKeys,
+}
+
+impl State {
+    /// State from its parts.
+    pub fn new(store: Store, gate: Gate, master: MasterKeys) -> Self {
+        let keys = KeyRing::new(&master.current, master.previous.as_deref());
+        Self { store, gate, keys, master }
+    }
+
+    /// State as the environment says, logs started. Connects to nothing yet.
+    pub fn from_env() -> anyhow::Result<Self> {
+        crate::start_telemetry();
+        Ok(Self::new(Store::new(&config::store()?)?, config::gate()?, MasterKeys::from_env()?))
+    }
+
+    /// The seed of an event's draw.
+    pub fn seed(&self, event: &EventId) -> Seed {
+        Seed::of(&self.master.current, event)
+    }
+
+    /// A token with its score in the event's draw.
+    pub fn drawn(&self, event: &EventId, token: Token) -> Drawn {
+        Drawn { token, score: self.seed(event).score(token) }
+    }
+}
+
+/// How a failure of the store looks to a caller.
+pub fn failure(error: &StoreError) -> Failure {
+    match error {
+        StoreError::Unavailable(_) => Failure::unavailable(error),
+        _ => Failure::internal(error),
+    }
+}
+
+/// What the store came to, for a handler.
+pub trait Answered<T> {
+    /// The answer, or why there is none.
+    fn answered(self) -> Result<T, Failure>;
+}
+
+impl<T> Answered<T> for Result<Outcome<T>, StoreError> {
+    fn answered(self) -> Result<T, Failure> {
+        match self {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(refusal)) => Err(refusal.into()),
+            Err(error) => Err(failure(&error)),
+        }
+    }
+}

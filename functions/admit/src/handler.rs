@@ -1,0 +1,67 @@
+//! Ticks: each second, every sale calls who is next. Runs overlap without harm: credit is counted by Redis'
+//! clock, so a second scheduler, a late tick or a repeated one admits nobody more.
+
+use std::time::Duration;
+
+use domain::EventId;
+use domain::outcome::SaleStatus;
+use futures::future::join_all;
+use store::{Store, StoreError, Tick};
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+/// How long a scheduled run ticks: twice the schedule's minute, so that no gap opens.
+pub const RUN: Duration = Duration::from_secs(120);
+/// Between two ticks.
+pub const INTERVAL: Duration = Duration::from_secs(1);
+/// Calls of one event's step in one tick at most, where one alone does not get through.
+const CALLS_A_TICK: u32 = 20;
+
+/// Tick every sale each second for `run`; end at once where no sale is open or about to open.
+pub async fn run(store: &Store, run: Duration) -> Result<(), StoreError> {
+    let end = Instant::now() + run;
+    let mut ticks = interval(INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    loop {
+        ticks.tick().await;
+        if !tick_all(store).await? || Instant::now() + INTERVAL > end {
+            return Ok(());
+        }
+    }
+}
+
+/// One tick of every sale. Whether any sale is open, about to open, or still has people inside. A sale whose tick
+/// fails is logged and does not hold up the others.
+pub async fn tick_all(store: &Store) -> Result<bool, StoreError> {
+    let events = store.events().await?;
+    let ticked = join_all(events.iter().map(|event| tick(store, event))).await;
+    Ok(ticked.into_iter().any(|alive| alive))
+}
+
+/// One tick of a sale: whether another should follow.
+async fn tick(store: &Store, event: &EventId) -> bool {
+    for _ in 0..CALLS_A_TICK {
+        match store.admit(event).await {
+            Ok(Ok(tick)) if tick.more => {}
+            Ok(Ok(tick)) => return is_alive(&tick),
+            Ok(Err(refusal)) => {
+                tracing::warn!(%event, ?refusal, "tick refused");
+                return false;
+            }
+            Err(error) => {
+                tracing::error!(%event, %error, "tick failed");
+                return true;
+            }
+        }
+    }
+    true
+}
+
+fn is_alive(tick: &Tick) -> bool {
+    // A Duration of two minutes is far below i64::MAX milliseconds.
+    let run_ms = i64::try_from(RUN.as_millis()).unwrap_or(i64::MAX);
+    match tick.status {
+        SaleStatus::Open | SaleStatus::Paused => true,
+        SaleStatus::Upcoming => tick.opens_at.0 - tick.now.0 <= run_ms,
+        SaleStatus::Closed => tick.active > 0,
+    }
+}

@@ -1,0 +1,27 @@
+//! Keep seats, or give them back.
+
+use bootstrap::{Answered, State};
+use domain::Token;
+use gateway::routes::Call;
+use gateway::{Body, Failure, Request, Response, answer, request, response};
+
+/// Answers a request to this function.
+pub async fn handle(state: &State, request: Request) -> Response<Body> {
+    let request = &request;
+    answer(&state.gate, "hold-seat", request, |call| async move {
+        match call {
+            Call::Hold => {
+                let hold = request::hold(&state.gate, request)?;
+                // A name for this request, by which the step knows its own repetition over a broken connection.
+                let name = Token::random().to_string();
+                response::held(&state.store.hold(&hold, &name).await.answered()?)
+            }
+            Call::Release => {
+                let release = request::release(&state.gate, request)?;
+                response::released(state.store.release(&release).await.answered()?)
+            }
+            _ => Err(Failure::NotFound),
+        }
+    })
+    .await
+}

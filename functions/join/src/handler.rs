@@ -1,0 +1,42 @@
+//! Take a place in the line, or come back to it.
+
+use bootstrap::{Answered, State};
+use domain::Token;
+use gateway::response::{self, Asker};
+use gateway::routes::Call;
+use gateway::{Answer, Body, Failure, Request, Response, answer, request};
+
+/// Answers a request to this function.
+pub async fn handle(state: &State, request: Request) -> Response<Body> {
+    let request = &request;
+    answer(&state.gate, "join", request, |call| async move {
+        match call {
+            Call::Join => join(state, request).await,
+            Call::Rejoin => rejoin(state, request).await,
+            _ => Err(Failure::NotFound),
+        }
+    })
+    .await
+}
+
+async fn join(state: &State, request: &Request) -> Answer {
+    let join = request::join(&state.gate, request)?;
+    let new = state.drawn(&join.event, Token::random());
+    let joined = state.store.join(&join, new.token, new.score).await.answered()?;
+    let asker = Asker { keys: &state.keys, event: &join.event, token: new.token, ticket_number: joined.ticket_number };
+    response::joined(asker, &joined)
+}
+
+async fn rejoin(state: &State, request: &Request) -> Answer {
+    let rejoin = request::rejoin(&state.gate, request)?;
+    let key = rejoin.key.as_deref().and_then(|key| state.keys.check(&rejoin.event, rejoin.token, key));
+    let known = state.drawn(&rejoin.event, rejoin.token);
+    let new = state.drawn(&rejoin.event, Token::random());
+    let (token, mut joined) = state.store.rejoin(&rejoin, known, new).await.answered()?;
+    if joined.joined_at.is_none() && joined.ticket_number.is_none() {
+        // A drawn place: only its key remembers when it came.
+        joined.ticket_number = key.and_then(|key| key.ticket_number);
+    }
+    let asker = Asker { keys: &state.keys, event: &rejoin.event, token, ticket_number: joined.ticket_number };
+    response::rejoined(asker, &joined)
+}

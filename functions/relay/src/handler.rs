@@ -1,0 +1,84 @@
+//! Sends the journal to the queues: what is older than a second, packed, and forgets only what a queue said it
+//! took. At least once: two relays, or one that dies between the two, send some facts twice.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use domain::EventId;
+use domain::fact::{Fact, StreamId};
+use outbox::Outbox;
+use store::{Store, StoreError};
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+/// How long a scheduled run goes on: a bit over the schedule's minute.
+pub const RUN: Duration = Duration::from_secs(70);
+/// Between two rounds.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// A step's own sender gets this much time before the relay sends as well.
+pub const SETTLE_MS: u64 = 1_000;
+/// Pages of one event's journal in one round at most.
+const PAGES_A_ROUND: u32 = 50;
+
+/// Relay each second for `run`.
+pub async fn run(store: &Store, outbox: &dyn Outbox, run: Duration) -> Result<(), StoreError> {
+    let end = Instant::now() + run;
+    let mut rounds = interval(INTERVAL);
+    rounds.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    loop {
+        rounds.tick().await;
+        relay(store, outbox, SETTLE_MS).await?;
+        if Instant::now() + INTERVAL > end {
+            return Ok(());
+        }
+    }
+}
+
+/// One round over every event: what has stood in a journal for `settle_ms`. Answers how many facts the queues
+/// took.
+pub async fn relay(store: &Store, outbox: &dyn Outbox, settle_ms: u64) -> Result<usize, StoreError> {
+    let until_ms = store.redis_time_ms().await?.saturating_sub(settle_ms);
+    let mut taken = 0;
+    for event in store.events().await? {
+        taken += relay_event(store, outbox, &event, until_ms).await?;
+    }
+    Ok(taken)
+}
+
+async fn relay_event(store: &Store, outbox: &dyn Outbox, event: &EventId, until_ms: u64) -> Result<usize, StoreError> {
+    let mut from = None;
+    let mut taken = 0;
+    for _ in 0..PAGES_A_ROUND {
+        let page = store.journal(event, from, until_ms).await?;
+        for (id, reason) in &page.unreadable {
+            tracing::error!(%event, %id, reason, "a journal entry is no fact; it stays where it is");
+        }
+        let ids = send(outbox, &page.facts).await;
+        store.forget(event, &ids).await?;
+        taken += ids.len();
+        if ids.len() < page.facts.len() {
+            // A queue is not taking: what is left waits in the journal for the next round.
+            break;
+        }
+        match page.next {
+            Some(next) => from = Some(next),
+            None => break,
+        }
+    }
+    Ok(taken)
+}
+
+/// Send facts; answers the ids that a queue took.
+async fn send(outbox: &dyn Outbox, facts: &[Fact]) -> Vec<StreamId> {
+    let mut taken = HashSet::new();
+    for (queue, messages) in outbox::pack(facts) {
+        for batch in outbox::batches(messages) {
+            let carried: Vec<Vec<StreamId>> = batch
+                .iter()
+                .map(|message| message.carries.iter().flat_map(|carried| carried.ids.iter().copied()).collect())
+                .collect();
+            let answers = outbox.send(queue, batch).await;
+            taken.extend(carried.into_iter().zip(answers).filter(|(_, took)| *took).flat_map(|(ids, _)| ids));
+        }
+    }
+    taken.into_iter().collect()
+}

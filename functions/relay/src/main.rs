@@ -1,0 +1,21 @@
+//! The relay Lambda: invoked by a schedule each minute.
+
+use std::time::Duration;
+
+use bootstrap::{config, start_telemetry};
+use lambda_runtime::{LambdaEvent, service_fn};
+use outbox::SqsOutbox;
+use serde_json::Value;
+use store::Store;
+
+/// How long one batch may take in all.
+const SEND_TIMEOUT: Duration = Duration::from_secs(5);
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> anyhow::Result<()> {
+    start_telemetry();
+    let store = Store::new(&config::store()?)?;
+    let outbox = SqsOutbox::new(config::queues(SEND_TIMEOUT)?);
+    let run = |_: LambdaEvent<Value>| relay::run(&store, &outbox, relay::RUN);
+    lambda_runtime::run(service_fn(run)).await.map_err(anyhow::Error::from_boxed)
+}
