@@ -1,0 +1,294 @@
+//! `jari serve`: the whole system in one process. The handlers are those of the Lambdas and get the events that
+//! API Gateway and SQS would send; only what carries them is local. Redis and PostgreSQL are its own, under the
+//! data folder, unless their addresses are given.
+
+mod events;
+mod listener;
+mod queue;
+mod sale_file;
+mod service;
+
+pub use sale_file::SaleFile;
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use admin::AdminState;
+use anyhow::{Context, bail};
+use book::BookState;
+use bootstrap::State;
+use bootstrap::config::MasterKeys;
+use gateway::Gate;
+use records::{Records, RecordsConfig};
+use serde::{Deserialize, Serialize};
+use store::{Store, StoreConfig};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use listener::Functions;
+use queue::LocalQueue;
+use service::Service;
+
+/// What to serve, and where.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The port on 127.0.0.1; 0: any free one.
+    pub port: u16,
+    /// Where data, logs and the description of the running system lie.
+    pub data: PathBuf,
+    /// A Redis to use instead of an own one.
+    pub redis: Option<String>,
+    /// Whether that Redis is a cluster.
+    pub redis_cluster: bool,
+    /// A PostgreSQL to use instead of an own one.
+    pub database: Option<String>,
+    /// Sales to load.
+    pub sales: Vec<SaleFile>,
+}
+
+/// How other commands find the running system: `serve.json` in the data folder.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Running {
+    /// The address of every endpoint.
+    pub url: String,
+    /// Redis.
+    pub redis: String,
+    /// Whether Redis is a cluster.
+    pub redis_cluster: bool,
+    /// PostgreSQL.
+    pub database: String,
+    /// What signs places and draws shuffles.
+    pub master_key: String,
+    /// The serving process.
+    pub pid: u32,
+}
+
+impl Running {
+    /// Where a system under `data` describes itself.
+    pub fn path(data: &Path) -> PathBuf {
+        data.join("serve.json")
+    }
+}
+
+/// Requests under way get this long to end.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
+/// Redis and PostgreSQL get this long to be ready.
+const READY_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Serve until SIGINT or SIGTERM.
+pub async fn serve(options: Options) -> anyhow::Result<()> {
+    fs::create_dir_all(&options.data).with_context(|| format!("cannot make {}", options.data.display()))?;
+    let data = options.data.canonicalize()?;
+    let _lock = lock(&data)?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    // Bound first: a port that is taken is told before anything has been started.
+    let socket = TcpListener::bind(("127.0.0.1", options.port))
+        .await
+        .with_context(|| format!("cannot listen on 127.0.0.1:{}", options.port))?;
+
+    let mut services = Services::start(&options, &data).await?;
+    let running = Running {
+        url: format!("http://{}", socket.local_addr()?),
+        redis: services.redis_url.clone(),
+        redis_cluster: options.redis_cluster,
+        database: services.database_url.clone(),
+        master_key: master_key(&data)?,
+        pid: std::process::id(),
+    };
+    let system = System::build(&running, &data).await?;
+    for sale in &options.sales {
+        sale.load(&system.admin).await?;
+    }
+    write_private(&Running::path(&data), &serde_json::to_string_pretty(&running)?)?;
+    let (stop, stopping) = watch::channel(false);
+    let tasks = system.spawn(socket, &stopping);
+    announce(&running, &options);
+
+    let failed = tokio::select! {
+        _ = interrupt.recv() => None,
+        _ = terminate.recv() => None,
+        failed = services.wait() => Some(failed),
+    };
+    eprintln!("stopping …");
+    fs::remove_file(Running::path(&data))?;
+    stop.send_replace(true);
+    for task in tasks {
+        // A task that panicked has said so.
+        let _ = tokio::time::timeout(DRAIN_TIMEOUT, task).await;
+    }
+    if failed.is_none() {
+        system.empty_journal().await;
+    }
+    services.stop().await;
+    match failed {
+        Some(name) => bail!("{name} ended by itself; its log is in {}", data.display()),
+        None => Ok(()),
+    }
+}
+
+fn announce(running: &Running, options: &Options) {
+    let url = &running.url;
+    println!("Jari serves {url}");
+    println!("  try    curl -sX POST {url}/api/queue/join");
+    println!("  data   {} (logs too)", options.data.display());
+    println!("  stop   Ctrl-C");
+}
+
+/// One server a data folder. The lock goes with the process, however it ends.
+fn lock(data: &Path) -> anyhow::Result<File> {
+    let file = File::create(data.join("lock"))?;
+    if file.try_lock().is_err() {
+        bail!("another `jari serve` runs on {}", data.display());
+    }
+    Ok(file)
+}
+
+/// The folder's master key, made when it is first served: keys and draws outlive a restart.
+fn master_key(data: &Path) -> anyhow::Result<String> {
+    let path = data.join("master-key");
+    if let Ok(key) = fs::read_to_string(&path) {
+        return Ok(key.trim().to_owned());
+    }
+    let key = format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple());
+    write_private(&path, &key)?;
+    Ok(key)
+}
+
+/// A file that only its owner can read.
+fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
+    let mut options = fs::OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())?;
+    Ok(())
+}
+
+/// Redis and PostgreSQL: own ones, or only their addresses.
+struct Services {
+    redis_url: String,
+    database_url: String,
+    own: Vec<Service>,
+}
+
+impl Services {
+    async fn start(options: &Options, data: &Path) -> anyhow::Result<Self> {
+        let mut own = Vec::new();
+        let redis_url = match &options.redis {
+            Some(url) => url.clone(),
+            None => {
+                let (service, url) = service::redis(data, READY_TIMEOUT).await?;
+                own.push(service);
+                url
+            }
+        };
+        let database_url = match &options.database {
+            Some(url) => url.clone(),
+            None => {
+                let (service, url) = service::postgres(data, READY_TIMEOUT).await?;
+                own.push(service);
+                url
+            }
+        };
+        Ok(Self { redis_url, database_url, own })
+    }
+
+    /// The name of the first one that ends by itself; never, where all go on.
+    async fn wait(&mut self) -> &'static str {
+        let ends: Vec<_> = self.own.iter_mut().map(|service| Box::pin(service.wait())).collect();
+        if ends.is_empty() {
+            return std::future::pending().await;
+        }
+        futures::future::select_all(ends).await.0
+    }
+
+    async fn stop(self) {
+        for service in self.own {
+            service.stop().await;
+        }
+    }
+}
+
+/// What runs.
+struct System {
+    functions: Arc<Functions>,
+    store: Store,
+    queue: Arc<LocalQueue>,
+    admin: AdminState,
+}
+
+impl System {
+    async fn build(running: &Running, data: &Path) -> anyhow::Result<Self> {
+        let config = RecordsConfig::new(&running.database);
+        records::migrate(&config).await.context("cannot migrate PostgreSQL")?;
+        let store = Store::new(&StoreConfig::new(&running.redis, running.redis_cluster))?;
+        store.ping().await.context("cannot reach Redis")?;
+        let master = MasterKeys::new(&running.master_key, None)?;
+        let gate = Gate { default_event: None, origin_secret: None, cors_origins: Vec::new() };
+        let queue = Arc::new(LocalQueue::new(Records::open(&config)?, data.join("dead-letters.jsonl")));
+        let admin = AdminState::new(store.clone(), Records::open(&config)?, master.clone());
+        let state = State::new(store.clone(), gate, master);
+        let functions = Functions { book: BookState { state, outbox: Arc::new(queue.prompt()) } };
+        Ok(Self { functions: Arc::new(functions), store, queue, admin })
+    }
+
+    /// The listener, the ticks, the relay and the delivery of what handlers send.
+    fn spawn(&self, socket: TcpListener, stopping: &watch::Receiver<bool>) -> Vec<JoinHandle<()>> {
+        let every_second = |name: &'static str, round: Round| {
+            tokio::spawn(each_second(name, stopping.clone(), self.store.clone(), Arc::clone(&self.queue), round))
+        };
+        vec![
+            tokio::spawn(listener::listen(socket, Arc::clone(&self.functions), stopping.clone())),
+            every_second("admit", Round::Admit),
+            every_second("relay", Round::Relay),
+            tokio::spawn(Arc::clone(&self.queue).deliver_prompt(stopping.clone())),
+        ]
+    }
+
+    /// What is still in the journal goes to PostgreSQL before both stop.
+    async fn empty_journal(&self) {
+        if let Err(error) = relay::relay(&self.store, &self.queue.delivered(), 0).await {
+            tracing::warn!(%error, "the journal keeps what is left for the next start");
+        }
+    }
+}
+
+/// What a task does each second.
+#[derive(Debug, Clone, Copy)]
+enum Round {
+    Admit,
+    Relay,
+}
+
+/// A schedule's work without the schedule: once a second until the system stops. A round that fails is logged, and
+/// the next one follows.
+async fn each_second(
+    name: &'static str,
+    mut stopping: watch::Receiver<bool>,
+    store: Store,
+    queue: Arc<LocalQueue>,
+    round: Round,
+) {
+    let mut seconds = tokio::time::interval(admit::INTERVAL);
+    seconds.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+    let outbox = queue.delivered();
+    loop {
+        tokio::select! {
+            _ = seconds.tick() => {}
+            _ = stopping.wait_for(|stop| *stop) => return,
+        }
+        let done = match round {
+            Round::Admit => admit::tick_all(&store).await.map(drop),
+            Round::Relay => relay::relay(&store, &outbox, relay::SETTLE_MS).await.map(drop),
+        };
+        if let Err(error) = done {
+            tracing::error!(name, %error, "a round failed");
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! The queues of a system in one process: messages go straight to the persist handler, as SQS events.
+//!
+//! Nothing is lost with the process: what handlers send promptly is only in memory, but it stays in the journal
+//! until the relay has had it written, or put among the dead letters.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_lambda_events::event::sqs::{SqsEvent, SqsMessage};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use outbox::{MAX_BATCH_MESSAGES, Message, Outbox, Queue};
+use records::Records;
+use tokio::sync::{Mutex, mpsc, watch};
+
+/// Messages that wait in memory at most; past it they wait in the journal alone.
+const PROMPT_MESSAGES: usize = 10_000;
+/// Deliveries of a message that is refused before it goes to the dead letters, as in the deployed queues.
+const DELIVERIES: u32 = 5;
+/// Between two deliveries of a refused message.
+const RETRY_DELAY: Duration = Duration::from_millis(50);
+
+/// Both queues and what consumes them.
+pub(crate) struct LocalQueue {
+    records: Records,
+    dead_letters: PathBuf,
+    prompt: mpsc::Sender<Message>,
+    prompted: Mutex<mpsc::Receiver<Message>>,
+}
+
+/// Takes messages at once and delivers them soon: for handlers, which must not wait for PostgreSQL.
+pub(crate) struct Prompt(mpsc::Sender<Message>);
+
+/// Takes messages only once they are written: for the relay, which forgets what was taken.
+pub(crate) struct Delivered(Arc<LocalQueue>);
+
+impl LocalQueue {
+    pub(crate) fn new(records: Records, dead_letters: PathBuf) -> Self {
+        let (prompt, prompted) = mpsc::channel(PROMPT_MESSAGES);
+        Self { records, dead_letters, prompt, prompted: Mutex::new(prompted) }
+    }
+
+    pub(crate) fn prompt(&self) -> Prompt {
+        Prompt(self.prompt.clone())
+    }
+
+    pub(crate) fn delivered(self: &Arc<Self>) -> Delivered {
+        Delivered(Arc::clone(self))
+    }
+
+    /// Deliver what handlers send, until the system stops.
+    pub(crate) async fn deliver_prompt(self: Arc<Self>, mut stopping: watch::Receiver<bool>) {
+        let mut prompted = self.prompted.lock().await;
+        let mut batch = Vec::new();
+        loop {
+            tokio::select! {
+                received = prompted.recv_many(&mut batch, MAX_BATCH_MESSAGES) => if received == 0 { return },
+                _ = stopping.wait_for(|stop| *stop) => return,
+            }
+            // What is not written now is in the journal: the relay has it written, or finds it poisoned.
+            self.deliver_once(&batch.iter().collect::<Vec<_>>()).await;
+            batch.clear();
+        }
+    }
+
+    /// Hand messages to the persist handler once; which of them it took.
+    async fn deliver_once(&self, messages: &[&Message]) -> Option<Vec<bool>> {
+        let event = SqsEvent { records: messages.iter().enumerate().map(|(at, message)| sqs(at, message)).collect() };
+        match persist::persist(&self.records, event).await {
+            Ok(response) => {
+                let failed = |at: usize| {
+                    response.batch_item_failures.iter().any(|failure| failure.item_identifier == at.to_string())
+                };
+                Some((0..messages.len()).map(|at| !failed(at)).collect())
+            }
+            Err(error) => {
+                tracing::warn!(%error, "persist failed; its facts wait in the journal");
+                None
+            }
+        }
+    }
+
+    /// Hand messages over until each is written or has been refused too often; which are off the journal now.
+    async fn deliver(&self, messages: &[Message]) -> Vec<bool> {
+        let mut taken = vec![false; messages.len()];
+        for _ in 0..DELIVERIES {
+            let left: Vec<usize> = (0..messages.len()).filter(|at| !taken[*at]).collect();
+            let batch: Vec<&Message> = left.iter().map(|at| &messages[*at]).collect();
+            // PostgreSQL is not to be had: that is no message's fault.
+            let Some(written) = self.deliver_once(&batch).await else { return taken };
+            for (at, written) in left.into_iter().zip(written) {
+                taken[at] = written;
+            }
+            if taken.iter().all(|taken| *taken) {
+                return taken;
+            }
+            tokio::time::sleep(RETRY_DELAY).await;
+        }
+        for (message, taken) in messages.iter().zip(&mut taken).filter(|(_, taken)| !**taken) {
+            *taken = self.bury(message);
+        }
+        taken
+    }
+
+    /// Put a message that is refused again and again where it can be looked at.
+    fn bury(&self, message: &Message) -> bool {
+        let written = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&self.dead_letters)
+            .and_then(|mut file| writeln!(file, "{}", message.body));
+        match written {
+            Ok(()) => tracing::error!(file = %self.dead_letters.display(), "a message went to the dead letters"),
+            Err(ref error) => tracing::error!(%error, "a message is refused and stays in the journal"),
+        }
+        written.is_ok()
+    }
+}
+
+fn sqs(at: usize, message: &Message) -> SqsMessage {
+    let mut record = SqsMessage::default();
+    record.message_id = Some(at.to_string());
+    record.body = Some(message.body.clone());
+    record
+}
+
+impl Outbox for Prompt {
+    fn send(&self, _: Queue, messages: Vec<Message>) -> BoxFuture<'_, Vec<bool>> {
+        let taken = messages.into_iter().map(|message| self.0.try_send(message).is_ok()).collect();
+        futures::future::ready(taken).boxed()
+    }
+}
+
+impl Outbox for Delivered {
+    fn send(&self, _: Queue, messages: Vec<Message>) -> BoxFuture<'_, Vec<bool>> {
+        async move { self.0.deliver(&messages).await }.boxed()
+    }
+}
