@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# `make test`: every test of the workspace against a single Redis, then all but the unit tests against a cluster too.
+# The last line is the totals of all that ran.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+readonly reports=${CARGO_TARGET_DIR:-target}/test-reports
+failed=no
+
+has_nextest() { cargo nextest --version >/dev/null 2>&1; }
+
+say() { printf '\ntest: %s\n' "$*"; }
+
+# Runs a command, keeps what it printed for the totals and goes on when it fails.
+report() {
+    local name=$1
+    shift
+    "$@" 2>&1 | tee "$reports/$name.txt" || failed=yes
+}
+
+# Whole runs of the suite share the servers that with-servers starts.
+suite() {
+    local topology=$1
+    shift
+    local -a runner=(cargo test)
+    if has_nextest; then runner=(cargo nextest run --config-file infra/local/nextest.toml); fi
+    say "Redis: $topology"
+    JARI_TEST_REDIS=$topology report "$topology" \
+        "${CARGO_TARGET_DIR:-target}/debug/examples/with-servers" "${runner[@]}" --workspace --no-fail-fast "$@"
+}
+
+# Sums cargo test's "test result: ok. 5 passed; 0 failed; 1 ignored; …" and nextest's "Summary [ 1.5s] 6 tests run: 4
+# passed, 1 failed, 1 timed out, 1 skipped". What did not pass failed.
+totals() {
+    sed $'s/\x1b\\[[0-9;]*m//g' "$reports"/*.txt | awk '
+        /^test result: / { gsub(/[;.]/, ""); read_counts(); next }
+        /^ *Summary \[/ { sub(/^[^]]*\]/, ""); gsub(/[(,)]/, " "); read_counts() }
+        function read_counts(    i) {
+            for (i = 1; i < NF; i++) {
+                if ($i !~ /^[0-9]+$/) continue
+                if ($(i + 1) == "passed") passed += $i
+                if ($(i + 1) == "failed" || $(i + 1) == "timed" || $(i + 1) == "exec") failed += $i
+                if ($(i + 1) == "skipped" || $(i + 1) == "ignored") skipped += $i
+            }
+        }
+        END { printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped }'
+}
+
+infra/local/setup.sh test
+if [[ -f .local/services.env ]]; then
+    # shellcheck source=/dev/null
+    . .local/services.env
+fi
+rm -rf "$reports"
+mkdir -p "$reports"
+
+# The whole workspace each time: a part of it would have its dependencies built once more, with fewer features.
+cargo build --workspace --example with-servers
+suite single
+if has_nextest; then
+    say "documentation"
+    report documentation cargo test --workspace --doc --no-fail-fast
+fi
+if [[ -n ${JARI_TEST_REDIS_URL:-} ]]; then
+    say "the cluster is left out: it needs redis-server on PATH"
+else
+    suite cluster --test '*'
+fi
+
+line=$(totals)
+printf '\n%s\n' "$line" | tee "$reports/totals"
+[[ $failed == no && $line != "0 passed"* && $line == *" 0 failed"* ]]
