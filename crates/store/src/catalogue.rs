@@ -78,5 +78,5 @@ pub(crate) const ATTEMPTS: u32 = 500;
 
 /// The step kept asking to be called again.
 pub(crate) fn gave_up(step: &'static str) -> StoreError {
-    StoreError::Malformed { step, reply: format!("asked to be called again {ATTEMPTS} times") }
+    StoreError::Exhausted { step, times: ATTEMPTS }
 }

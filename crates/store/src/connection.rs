@@ -74,20 +74,22 @@ impl Connection {
     }
 
     async fn send(&self, command: &Cmd) -> Result<Value, RedisError> {
-        match self {
+        let reply = match self {
             Self::Single { client, config, manager } => {
                 let manager = manager
                     .get_or_try_init(|| async {
                         ConnectionManager::new_lazy_with_config((**client).clone(), (**config).clone())
                     })
                     .await?;
-                manager.clone().send_packed_command(command).await
+                manager.clone().send_packed_command(command).await?
             }
             Self::Cluster { client, connection } => {
                 let connection = connection.get_or_try_init(|| client.get_async_connection()).await?;
-                connection.clone().req_packed_command(command).await
+                connection.clone().req_packed_command(command).await?
             }
-        }
+        };
+        // An error that the server answers is a value until it is asked for.
+        reply.extract_error()
     }
 }
 

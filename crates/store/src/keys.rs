@@ -14,7 +14,7 @@
 //! | remaining | `ticket:{E}:seats:remaining` | STRING | free places in the whole event |
 //! | map | `ticket:{E}:seats:map` | STRING | a byte a seat: `.` free, `h` held, `s` sold, `x` off sale, `/` end of a row |
 //! | stock | `ticket:{E}:seats:stock` | HASH | section number → free places; `sequence` → changes so far |
-//! | holds | `ticket:{E}:seats:holds` | HASH | seat → `section:price:token`; `section*token` → `section:price:count` |
+//! | holds | `ticket:{E}:seats:holds` | HASH | seat → `section:price:token`; `section*price*token` → `section:price:count` |
 //! | due | `ticket:{E}:seats:due` | ZSET | the same units → when the hold ends, ms |
 //! | reservation | `ticket:{E}:reservation:{uuid}` | HASH | the whole reservation; until closesAt or payment due + 24 h |
 //! | reservations | `ticket:{E}:reservations` | ZSET | reservation id → created at, ms |

@@ -15,6 +15,7 @@ mod join;
 mod journal;
 mod keys;
 mod leave;
+mod operator;
 mod poll;
 mod progress;
 mod rejoin;
@@ -31,6 +32,7 @@ pub use admit::Tick;
 pub use connection::{StoreConfig, install_tls_provider};
 pub use journal::{JournalPage, PAGE as JOURNAL_PAGE};
 pub use keys::{EVENTS, KeyName, Keys};
+pub use operator::{WaitingPage, WaitingPlace};
 pub use rejoin::Drawn;
 pub use sale::{Applied, EventState, StatusChange};
 pub use snapshot::Snapshot;
@@ -66,6 +68,14 @@ pub enum StoreError {
         step: &'static str,
         /// What it answered.
         reply: String,
+    },
+    /// A step asked to be called again more often than any sale needs; each call went on, repeating is safe.
+    #[error("{step} asked to be called again {times} times")]
+    Exhausted {
+        /// The step.
+        step: &'static str,
+        /// How often.
+        times: u32,
     },
     /// A definition that does not read back.
     #[error("the definition of {event} does not read back: {reason}")]

@@ -35,9 +35,7 @@ impl Store {
             .arg(new.score);
         let reply = self.run(call).await?;
         Ok(Ok(match reply.word() {
-            "KNOWN" => {
-                (known.token, Joined { ticket_number: None, joined_at: None, polled: reply.polled()? })
-            }
+            "KNOWN" => (known.token, Joined { joined_at: None, ..joined(reply)? }),
             "REQUEUED" => (known.token, joined(reply)?),
             "JOINED" => (new.token, joined(reply)?),
             _ => return reply.refusal().map(Err),

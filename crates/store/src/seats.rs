@@ -16,9 +16,16 @@ impl Store {
     /// The seats of an offering, or of one of its sections.
     pub async fn seat_map(&self, seat_map: &SeatMap) -> Result<Outcome<SeatMapView>, StoreError> {
         let mut edition = edition_or_refuse!(self, &seat_map.event);
+        let mut renewed = false;
         for _ in 0..ATTEMPTS {
             let sections = match sections_of(&edition, seat_map) {
                 Ok(sections) => sections,
+                // A place that is not known here may be in an edition not read yet.
+                Err(_) if !renewed => {
+                    renewed = true;
+                    edition = self.newest_edition(&seat_map.event).await?.unwrap_or(edition);
+                    continue;
+                }
                 Err(refusal) => return Ok(Err(refusal)),
             };
             let spans: Vec<Vec<Span>> = sections.iter().map(|section| section.spans()).collect();

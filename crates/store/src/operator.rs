@@ -1,0 +1,69 @@
+//! What an operator reads beside what people are answered.
+
+use std::collections::BTreeMap;
+
+use domain::{EventId, Millis, Token};
+
+use crate::keys::{KeyName, Keys};
+use crate::{Store, StoreError};
+
+/// Places read at once.
+const PAGE: usize = 1_000;
+
+/// One place of the waiting line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WaitingPlace {
+    /// Whose it is.
+    pub token: Token,
+    /// Where it stands.
+    pub score: u64,
+}
+
+/// A page of the waiting line.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct WaitingPage {
+    /// About a thousand places, in no order.
+    pub places: Vec<WaitingPlace>,
+    /// Where the next page begins; `None` behind the last one.
+    pub next: Option<u64>,
+}
+
+impl Store {
+    /// What steps take for the time: Redis' clock, or a driver's.
+    pub async fn clock(&self) -> Result<Millis, StoreError> {
+        match self.now_ms() {
+            0 => Ok(Millis(i64::try_from(self.redis_time_ms().await?).unwrap_or(i64::MAX))),
+            driven => Ok(Millis(driven)),
+        }
+    }
+
+    /// Free places by the section's number.
+    pub async fn stock(&self, event: &EventId) -> Result<BTreeMap<u32, i64>, StoreError> {
+        let command = redis::cmd("HGETALL").arg(Keys::of(event).name(KeyName::Stock)).clone();
+        let stock = self.query("HGETALL", &command).await?;
+        let stock: BTreeMap<String, String> = redis::from_redis_value(stock)
+            .map_err(|error| StoreError::Malformed { step: "HGETALL", reply: error.to_string() })?;
+        // The stock's own sequence is the one field that is no section.
+        Ok(stock
+            .iter()
+            .filter_map(|(section, free)| Some((section.parse().ok()?, free.parse().ok()?)))
+            .collect())
+    }
+
+    /// A page of the waiting line from `cursor` on, 0 for the first. Who waits from the first page to the last is
+    /// in one of them at least; who comes or goes meanwhile may be.
+    pub async fn waiting(&self, event: &EventId, cursor: u64) -> Result<WaitingPage, StoreError> {
+        let key = Keys::of(event).name(KeyName::Waiting);
+        let command = redis::cmd("ZSCAN").arg(key).arg(cursor).arg("COUNT").arg(PAGE).clone();
+        let page = self.query("ZSCAN", &command).await?;
+        let (next, places): (u64, Vec<(String, String)>) = redis::from_redis_value(page)
+            .map_err(|error| StoreError::Malformed { step: "ZSCAN", reply: error.to_string() })?;
+        let read = |(token, score): (String, String)| {
+            Some(WaitingPlace { token: token.parse().ok()?, score: score.parse().ok()? })
+        };
+        Ok(WaitingPage {
+            places: places.into_iter().filter_map(read).collect(),
+            next: Some(next).filter(|next| *next != 0),
+        })
+    }
+}

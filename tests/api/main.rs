@@ -1,0 +1,9 @@
+//! Every endpoint, every outcome: requests as API Gateway sends them, real Redis, the sale's clock driven.
+#![cfg(test)]
+
+mod admission;
+mod booking;
+mod input;
+mod line;
+mod seats;
+mod whole;
