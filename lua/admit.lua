@@ -17,6 +17,8 @@ local now_ms = ARGV[1]
 local CALL_LIMIT, END_LIMIT = 1000, 500
 -- Credit is counted in thousandths of a person; one second and one missed tick are banked at most.
 local BANK_MS = 2000
+-- The part of a person that no tick could call yet is never lost.
+local PART = 999
 -- The pace seen is an average over about so long.
 local PACE_MS = 30000
 
@@ -51,9 +53,9 @@ local lapsed, expired = end_visits()
 local since = math.max(tonumber(field[10]), opens_at)
 local elapsed = math.max(now - since, 0)
 local credit = math.min(tonumber(field[8]) + per_second * elapsed + (compensate and lapsed * 1000 or 0),
-  per_second * BANK_MS)
+  per_second * BANK_MS + PART)
 -- Making up for no-shows may call twice the pace, never more: a second account of what was called.
-local call_credit = math.min(tonumber(field[9]) + 2 * per_second * elapsed, 2 * per_second * BANK_MS)
+local call_credit = math.min(tonumber(field[9]) + 2 * per_second * elapsed, 2 * per_second * BANK_MS + PART)
 
 -- People to call now.
 local function callable()

@@ -102,7 +102,8 @@ if not live.hold_expires_at then
   live.expires_at = live.hold_expires_at
   redis.call('ZADD', active, live.expires_at, token)
 end
-local taken = format_item(item)
+local taken, count_taken = format_item(item), item.count
+local joined = add_item(items, item)
 local owner = item.section .. ':' .. item.price .. ':'
 local kept, expiries = {}, {}
 if item.seats then
@@ -113,16 +114,15 @@ if item.seats then
   end
 else
   local unit = units_of(item, token)[1]
-  local before = redis.call('HGET', holds, unit)
-  local held_before = before and tonumber(before:match('(%d+)$')) or 0
-  kept = { unit, owner .. (held_before + item.count) }
+  -- Left from this token's visit before, not given back yet.
+  if joined == item and redis.call('HEXISTS', holds, unit) == 1 then free_units(keys, { unit }, epoch, now) end
+  kept = { unit, owner .. joined.count }
   expiries = { live.hold_expires_at, unit }
 end
 redis.call('HSET', holds, unpack(kept))
 redis.call('ZADD', due, unpack(expiries))
-move_stock(keys, section, -item.count)
+move_stock(keys, section, -count_taken)
 changed_places(keys)
-add_item(items, item)
 redis.call('HSET', session, 'items', format_items(items), 'holdExpiresAt', live.hold_expires_at, 'expiresAt',
   live.expires_at, 'request', request, 'requestItem', live.request_item)
 record(journal, 'SEATS_HELD', epoch, now, 'token', token, 'items', taken, 'expiresAt', live.hold_expires_at)

@@ -34,14 +34,15 @@ local function count_items(items)
   return count
 end
 
--- Add `item` to `items`, joining places of one section at one price.
+-- Add `item` to `items`, joining places of one section at one price. Returns what it is part of now.
 local function add_item(items, item)
   for _, known in ipairs(items) do
     if known.section == item.section and known.price == item.price and not known.seats == not item.seats then
       known.count = known.count + item.count
       for _, seat in ipairs(item.seats or {}) do known.seats[#known.seats + 1] = seat end
-      return
+      return known
     end
   end
   items[#items + 1] = item
+  return item
 end

@@ -43,7 +43,7 @@ end
 
 -- The names under which an item's places stand in `holds` and `due`.
 local function units_of(item, token)
-  return item.seats or { item.section .. '*' .. token }
+  return item.seats or { item.section .. '*' .. item.price .. '*' .. token }
 end
 
 -- Take held items out of `holds` and `due`; what becomes of the places is the caller's matter.
@@ -70,10 +70,11 @@ local function free_units(keys, units, epoch, now)
   local items = {}
   for at, unit in ipairs(units) do
     local section, price, count = owners[at]:match('^(%d+):(%d+):(%d*)')
-    if unit:find('*', 1, true) then
-      add_item(items, { section = section, price = price, count = tonumber(count) })
+    local seat = tonumber(unit)
+    if seat then
+      add_item(items, { section = section, price = price, count = 1, seats = { seat } })
     else
-      add_item(items, { section = section, price = price, count = 1, seats = { tonumber(unit) } })
+      add_item(items, { section = section, price = price, count = tonumber(count) })
     end
   end
   redis.call('HDEL', keys.holds, unpack(units))

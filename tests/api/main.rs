@@ -5,5 +5,6 @@ mod admission;
 mod booking;
 mod input;
 mod line;
+mod round_trips;
 mod seats;
 mod whole;

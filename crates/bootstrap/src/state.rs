@@ -46,7 +46,7 @@ impl State {
 /// How a failure of the store looks to a caller.
 pub fn failure(error: &StoreError) -> Failure {
     match error {
-        StoreError::Unavailable(_) => Failure::unavailable(error),
+        StoreError::Unavailable(_) | StoreError::Exhausted { .. } => Failure::unavailable(error),
         _ => Failure::internal(error),
     }
 }

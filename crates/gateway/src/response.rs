@@ -170,6 +170,7 @@ pub fn held(held: &Held) -> Answer {
     #[serde(rename_all = "camelCase")]
     struct HeldBody<'a> {
         seats: &'a [SeatName],
+        seat_count: u32,
         hold_expires_at: Millis,
         active_expires_at: Millis,
         expires_in: u64,
@@ -177,6 +178,7 @@ pub fn held(held: &Held) -> Answer {
     }
     success(HeldBody {
         seats: &held.seats,
+        seat_count: held.seat_count,
         hold_expires_at: held.hold_expires_at,
         active_expires_at: held.active_expires_at,
         expires_in: seconds_between(held.now, held.hold_expires_at),

@@ -1,1 +1,49 @@
-//! 
+//! Facts as messages, on their way from the journal to PostgreSQL.
+//!
+//! [`pack`] turns facts into messages, an [`Outbox`] hands messages to a queue, [`unpack`] turns a message's
+//! body into facts again. [`SqsOutbox`] (feature `sqs`) is the outbox of the deployed system.
+//!
+//! | bound | value |
+//! |---|---|
+//! | body of a message | [`MAX_BODY_BYTES`], but for a single fact that is longer |
+//! | messages of a batch | [`MAX_BATCH_MESSAGES`] |
+//! | bodies of a batch, summed | [`MAX_BATCH_BYTES`] |
+
+use futures::future::BoxFuture;
+
+mod pack;
+#[cfg(feature = "sqs")]
+mod sqs;
+mod unpack;
+
+pub use pack::{Carried, MAX_BATCH_BYTES, MAX_BATCH_MESSAGES, MAX_BODY_BYTES, Message, batches, pack};
+#[cfg(feature = "sqs")]
+pub use sqs::{SqsConfig, SqsOutbox};
+pub use unpack::{BadFact, MalformedBody, Unpacked, unpack};
+
+/// Where messages go. The line's facts have a queue of their own, so that bookings never wait behind them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Queue {
+    /// Facts that change a reservation.
+    Bookings,
+    /// All others.
+    Line,
+}
+
+impl Queue {
+    /// The queue's word in logs and metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Bookings => "bookings",
+            Self::Line => "line",
+        }
+    }
+}
+
+/// A way to the queues.
+pub trait Outbox: Send + Sync {
+    /// Hands messages to a queue. Answers, message by message in their order, whether the queue took it.
+    /// A queue that cannot be reached is logged and took nothing: the facts stay in the journal, and the
+    /// relay sends them again. A message may have been taken although the answer is `false`.
+    fn send(&self, queue: Queue, messages: Vec<Message>) -> BoxFuture<'_, Vec<bool>>;
+}

@@ -22,6 +22,7 @@ use anyhow::{Context, bail};
 use book::BookState;
 use bootstrap::State;
 use bootstrap::config::MasterKeys;
+use domain::EventId;
 use gateway::Gate;
 use records::{Records, RecordsConfig};
 use serde::{Deserialize, Serialize};
@@ -48,7 +49,7 @@ pub struct Options {
     pub redis_cluster: bool,
     /// A PostgreSQL to use instead of an own one.
     pub database: Option<String>,
-    /// Sales to load.
+    /// Sales to load; the first is the one of requests that name none.
     pub sales: Vec<SaleFile>,
 }
 
@@ -103,7 +104,8 @@ pub async fn serve(options: Options) -> anyhow::Result<()> {
         master_key: master_key(&data)?,
         pid: std::process::id(),
     };
-    let system = System::build(&running, &data).await?;
+    let default_event = options.sales.first().map(SaleFile::event).transpose()?;
+    let system = System::build(&running, &data, default_event).await?;
     for sale in &options.sales {
         sale.load(&system.admin).await?;
     }
@@ -224,13 +226,13 @@ struct System {
 }
 
 impl System {
-    async fn build(running: &Running, data: &Path) -> anyhow::Result<Self> {
+    async fn build(running: &Running, data: &Path, default_event: Option<EventId>) -> anyhow::Result<Self> {
         let config = RecordsConfig::new(&running.database);
         records::migrate(&config).await.context("cannot migrate PostgreSQL")?;
         let store = Store::new(&StoreConfig::new(&running.redis, running.redis_cluster))?;
         store.ping().await.context("cannot reach Redis")?;
         let master = MasterKeys::new(&running.master_key, None)?;
-        let gate = Gate { default_event: None, origin_secret: None, cors_origins: Vec::new() };
+        let gate = Gate { default_event, ..Gate::default() };
         let queue = Arc::new(LocalQueue::new(Records::open(&config)?, data.join("dead-letters.jsonl")));
         let admin = AdminState::new(store.clone(), Records::open(&config)?, master.clone());
         let state = State::new(store.clone(), gate, master);

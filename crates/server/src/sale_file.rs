@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 use admin::{AdminState, Command};
 use anyhow::{Context, bail};
-use domain::Millis;
+use domain::sale::Sale;
+use domain::{EventId, Millis};
 
 /// A sale's file, and when it opens if not when the file says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,18 +45,28 @@ fn after_ms(text: &str) -> Option<i64> {
 }
 
 impl SaleFile {
+    /// The file's text and what it defines; an error that names every mistake.
+    fn read(&self) -> anyhow::Result<(String, Sale)> {
+        let name = self.path.display();
+        let text = std::fs::read_to_string(&self.path).with_context(|| format!("cannot read {name}"))?;
+        match domain::sale::check(&text) {
+            Ok(sale) => Ok((text, sale)),
+            Err(problems) => {
+                let problems: Vec<String> = problems.iter().map(|problem| format!("  {problem}")).collect();
+                bail!("{name} is no sale:\n{}", problems.join("\n"));
+            }
+        }
+    }
+
+    /// The event that the file defines.
+    pub(crate) fn event(&self) -> anyhow::Result<EventId> {
+        Ok(self.read()?.1.event_id)
+    }
+
     /// Create the event, or bring a running one to the file's definition. A running sale keeps its opening:
     /// people stand in its line.
     pub(crate) async fn load(&self, admin: &AdminState) -> anyhow::Result<()> {
-        let name = self.path.display();
-        let text = std::fs::read_to_string(&self.path).with_context(|| format!("cannot read {name}"))?;
-        let sale = match domain::sale::check(&text) {
-            Ok(sale) => sale,
-            Err(problems) => {
-                let problems: Vec<String> = problems.iter().map(|problem| format!("  {name}: {problem}")).collect();
-                bail!("{name} is no sale:\n{}", problems.join("\n"));
-            }
-        };
+        let (text, sale) = self.read()?;
         let known = admin.store().newest_edition(&sale.event_id).await?;
         let opens_at = match (&known, self.opens_in_ms) {
             (Some(known), _) => Some(known.sale.opens_at),
@@ -67,7 +78,7 @@ impl SaleFile {
             return Ok(());
         }
         let command = Command::Apply { definition: text.into(), opens_at, by: "serve".to_owned() };
-        admin::admin(admin, command).await.with_context(|| format!("cannot apply {name}"))?;
+        admin::admin(admin, command).await.with_context(|| format!("cannot apply {}", self.path.display()))?;
         Ok(())
     }
 }

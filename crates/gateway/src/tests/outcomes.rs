@@ -387,7 +387,7 @@ fn holds_releases_and_leaves_are_told() {
     assert_eq!(
         data(response::held(&held)),
         json!({
-            "seats": ["12A", "12B"], "holdExpiresAt": NOW.0 + 179_999, "activeExpiresAt": NOW.0 + 200_000,
+            "seats": ["12A", "12B"], "seatCount": 2, "holdExpiresAt": NOW.0 + 179_999, "activeExpiresAt": NOW.0 + 200_000,
             "expiresIn": 179, "totalTicketCount": 0,
         })
     );

@@ -1,0 +1,240 @@
+//! What can be typed.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use domain::EventId;
+use server::SaleFile;
+
+use crate::opening::Opening;
+
+/// Sells scarce seats to far more people than there are seats.
+#[derive(Debug, Parser)]
+#[command(name = "jari", version, max_term_width = 80)]
+#[command(after_help = "Exit codes: 0 all is well; 1 findings or a refusal; 2 the command makes no sense, \
+                        or what it needs cannot be reached.")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(crate) system: SystemArguments,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Which system a command is about.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "System")]
+pub(crate) struct SystemArguments {
+    /// Folder of a local system's data [default: .local]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// A Redis, instead of the local system's
+    #[arg(long, global = true, value_name = "URL")]
+    pub(crate) redis: Option<String>,
+    /// The Redis named by --redis is a cluster
+    #[arg(long, global = true, requires = "redis")]
+    pub(crate) redis_cluster: bool,
+    /// A PostgreSQL, instead of the local system's
+    #[arg(long, global = true, value_name = "URL")]
+    pub(crate) database: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run the whole system in this process, until Ctrl-C
+    Serve(ServeArguments),
+    /// Operate sales
+    Event {
+        #[command(subcommand)]
+        command: EventCommand,
+    },
+    /// Look for what must never happen: Redis against PostgreSQL, and both against the rules
+    Audit(AuditArguments),
+    /// Write reservations to standard output, as PostgreSQL has them
+    Export(ExportArguments),
+}
+
+/// Run the whole system in this process, until Ctrl-C.
+///
+/// It serves every endpoint on 127.0.0.1, ticks, and delivers what happens to PostgreSQL. Without --redis and
+/// --database it starts its own redis-server and postgres under --data and stops them when it ends.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArguments {
+    /// Port on 127.0.0.1; 0: any free one
+    #[arg(long, default_value_t = 3000)]
+    pub(crate) port: u16,
+    /// Sales to load: FILE opens when the file says, FILE@now at once, FILE@+2m two minutes after the start. An
+    /// event that is there already keeps its opening
+    #[arg(long = "sale", value_name = "FILE", num_args = 1..)]
+    pub(crate) sales: Vec<SaleFile>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum EventCommand {
+    /// Create an event from a definition, or bring it to one
+    ///
+    /// What is held or sold stays as it is: a definition that takes it off sale is refused.
+    Apply(ApplyArguments),
+    /// Validate a definition: every mistake, with its line and path
+    Check {
+        /// Definitions
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show an event: its state, its rules, its sections
+    Show {
+        event: EventId,
+        /// Print JSON, the definition included
+        #[arg(long)]
+        json: bool,
+    },
+    /// List all events
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Let people in: after a pause or a close; before its opening, open the sale now
+    Open { event: EventId },
+    /// Admit nobody; everything else works
+    Pause { event: EventId },
+    /// End the sale: no join, hold or booking; reading, cancelling and paying go on
+    Close { event: EventId },
+    /// Set how many people are let in a second
+    Pace {
+        event: EventId,
+        /// People a second
+        #[arg(value_name = "N", allow_negative_numbers = true)]
+        per_second: f64,
+    },
+    /// Tell everybody who waits something, at most 500 characters
+    Message {
+        event: EventId,
+        /// What to tell
+        #[arg(required_unless_present = "clear")]
+        text: Option<String>,
+        /// Take the message away
+        #[arg(long, conflicts_with = "text")]
+        clear: bool,
+    },
+    /// Refuse holds and bookings for a while, or take them again
+    Maintenance { event: EventId, switch: Switch },
+    /// Recompute the draw of the line before the opening
+    ///
+    /// Each recorded place is compared with the score that the seed gives it, and the order in which people were
+    /// called with those scores. The seed comes from the master key: that of the local system or, with --redis,
+    /// the environment variable MASTER_KEY.
+    VerifyShuffle(VerifyArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ApplyArguments {
+    /// The definition
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Open the sale then: now, +2m, +1h30m or 2026-09-01T07:00:00+09:00; its close and a fixed payment date move
+    /// along
+    #[arg(long, value_name = "WHEN", allow_hyphen_values = true)]
+    pub(crate) opens_at: Option<Opening>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct VerifyArguments {
+    pub(crate) event: EventId,
+    /// Write what is published at the opening: SHA-256 of each token in the draw, one a line, sorted
+    #[arg(long, value_name = "FILE")]
+    pub(crate) list: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Look for what must never happen: Redis against PostgreSQL, and both against the rules.
+///
+/// A running sale moves while it is read, and facts are on their way to PostgreSQL. What differs is read again until
+/// it has vanished or --patience is over; only what was found each time is a finding.
+#[derive(Debug, Args)]
+pub(crate) struct AuditArguments {
+    pub(crate) event: EventId,
+    /// How long to wait for differences to vanish, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = admin::DEFAULT_PATIENCE_SECONDS)]
+    pub(crate) patience: u32,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Write reservations to standard output, as PostgreSQL has them.
+#[derive(Debug, Args)]
+pub(crate) struct ExportArguments {
+    pub(crate) event: EventId,
+    /// The form
+    #[arg(long, value_enum)]
+    pub(crate) format: ExportFormat,
+    /// Write tokens too: whoever has one acts as its owner
+    #[arg(long)]
+    pub(crate) with_tokens: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportFormat {
+    /// A line a reservation, times in UTC
+    Csv,
+    /// One array, times in Unix milliseconds
+    Json,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Switch {
+    On,
+    Off,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_arguments_contradict_nothing_and_every_help_fits_80_columns() {
+        let mut jari = Arguments::command();
+        jari.build();
+        jari.debug_assert();
+        check(&mut jari);
+        fn check(command: &mut clap::Command) {
+            for line in command.render_long_help().to_string().lines() {
+                assert!(line.chars().count() <= 80, "{}: {line}", command.get_name());
+            }
+            command.get_subcommands_mut().for_each(check);
+        }
+    }
+
+    #[test]
+    fn a_system_can_be_named_behind_every_command() {
+        let read = |line: &str| Arguments::try_parse_from(line.split(' '));
+        let arguments = read("jari event list --redis redis://r --redis-cluster").unwrap();
+        assert_eq!(arguments.system.redis.as_deref(), Some("redis://r"));
+        assert!(arguments.system.redis_cluster);
+        assert!(read("jari --data d audit e").is_ok());
+        assert!(read("jari audit e --redis-cluster").is_err());
+        for line in
+            ["jari", "jari event show A", "jari event pace e x", "jari event message e", "jari export e"]
+        {
+            assert!(read(line).is_err(), "{line}");
+        }
+        assert!(read("jari event pace e -1").is_ok(), "the system tells what is wrong with it");
+        assert!(read("jari event message e --clear").is_ok());
+        let Ok(Arguments { command: Command::Serve(serve), .. }) =
+            read("jari serve --port 0 --sale a.json@now b.json --sale c.json@+2m")
+        else {
+            panic!("serve")
+        };
+        assert_eq!((serve.port, serve.sales.len()), (0, 3));
+    }
+}

@@ -1,0 +1,132 @@
+//! Which system a command is about: the one that runs from this directory, or one named by its addresses.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use admin::{AdminState, Command, Refused, Reply};
+use anyhow::{Context, anyhow, bail};
+use bootstrap::config::MasterKeys;
+use records::RecordsConfig;
+use server::{Options, Running};
+use store::{Store, StoreConfig};
+
+use crate::Ending;
+use crate::arguments::{ServeArguments, SystemArguments};
+
+const DEFAULT_DATA: &str = ".local";
+
+/// A system to operate.
+pub(crate) struct System {
+    admin: AdminState,
+    /// What to say of it where it cannot be reached.
+    name: String,
+}
+
+impl System {
+    /// The system that the arguments name, else the local one.
+    pub(crate) fn find(arguments: &SystemArguments) -> anyhow::Result<Self> {
+        if arguments.redis.is_none() && arguments.database.is_none() {
+            let data = arguments.data.as_deref().unwrap_or(Path::new(DEFAULT_DATA));
+            return Self::local(&Running::path(data));
+        }
+        if arguments.data.is_some() {
+            bail!("--data names a system, --redis and --database another one: leave one of them out");
+        }
+        let Some(redis) = &arguments.redis else {
+            bail!("--database alone is half a system: name its Redis with --redis");
+        };
+        // Only a draw needs the key, and says so if there is none.
+        let master = MasterKeys::from_env().ok();
+        let store = StoreConfig::new(redis, arguments.redis_cluster);
+        Self::of(&store, arguments.database.as_deref(), master, "the system that was named".to_owned())
+    }
+
+    fn local(path: &Path) -> anyhow::Result<Self> {
+        let text = match fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => bail!(
+                "no system runs from here ({} is not there): start one with `jari serve` or `make run`, or name \
+                 one with --redis and --database",
+                path.display()
+            ),
+            Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
+        };
+        let running: Running =
+            serde_json::from_str(&text).with_context(|| format!("{} does not read", path.display()))?;
+        let name = format!("the system of process {} that {} names", running.pid, path.display());
+        let master = MasterKeys::new(&running.master_key, None)?;
+        let store = StoreConfig::new(&running.redis, running.redis_cluster);
+        Self::of(&store, Some(&running.database), Some(master), name)
+    }
+
+    fn of(
+        store: &StoreConfig,
+        database: Option<&str>,
+        master: Option<MasterKeys>,
+        name: String,
+    ) -> anyhow::Result<Self> {
+        // Both tell their cause themselves.
+        let store = Store::new(store).map_err(|error| anyhow!("{error}"))?;
+        let admin = AdminState::of(store, database.map(RecordsConfig::new), master);
+        Ok(Self { admin: admin.map_err(|error| anyhow!("{error}"))?, name })
+    }
+
+    /// Carry out a command. An error says that the system could not.
+    pub(crate) async fn ask(&self, command: Command) -> anyhow::Result<Result<Reply, Refused>> {
+        match admin::admin(&self.admin, command).await {
+            Ok(Reply::Refused(refused)) => Ok(Err(refused)),
+            Ok(reply) => Ok(Ok(reply)),
+            Err(error @ admin::AdminError::NotConfigured(_)) => {
+                bail!("{error}: name it with --database, or as the environment variable MASTER_KEY")
+            }
+            Err(error) => bail!("{} does not do it: {error}", self.name),
+        }
+    }
+}
+
+/// Says why nothing was done.
+pub(crate) fn refused(refused: &Refused) -> Ending {
+    eprintln!("jari: {refused}");
+    Ending::Found
+}
+
+/// An answer to something else: a bug, told as one.
+pub(crate) fn unexpected(reply: &Reply) -> anyhow::Error {
+    anyhow!("the system answered in an unknown form: {reply:?}")
+}
+
+/// Serve until Ctrl-C.
+pub(crate) async fn serve(system: SystemArguments, serve: ServeArguments) -> anyhow::Result<Ending> {
+    let SystemArguments { data, redis, redis_cluster, database } = system;
+    let data = data.unwrap_or_else(|| PathBuf::from(DEFAULT_DATA));
+    bootstrap::start_telemetry();
+    server::serve(Options { port: serve.port, data, redis, redis_cluster, database, sales: serve.sales })
+        .await?;
+    Ok(Ending::Fine)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(arguments: &SystemArguments) -> String {
+        System::find(arguments).err().map(|error| error.to_string()).unwrap_or_default()
+    }
+
+    #[test]
+    fn a_system_is_named_once_and_whole() {
+        let named = |data: Option<&str>, redis: Option<&str>, database: Option<&str>| SystemArguments {
+            data: data.map(PathBuf::from),
+            redis: redis.map(str::to_owned),
+            database: database.map(str::to_owned),
+            redis_cluster: false,
+        };
+        let nowhere = named(Some("/nonexistent"), None, None);
+        assert!(failure(&nowhere).contains("start one with `jari serve`"), "{}", failure(&nowhere));
+        assert!(failure(&named(Some("d"), Some("redis://r/"), None)).contains("leave one of them out"));
+        assert!(failure(&named(None, None, Some("postgres://p/"))).contains("--redis"));
+        assert!(failure(&named(None, Some("nonsense"), None)).contains("the address of redis"));
+        assert_eq!(failure(&named(None, Some("redis://r/"), None)), "");
+    }
+}

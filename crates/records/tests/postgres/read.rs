@@ -1,0 +1,110 @@
+//! Reading back, a page at a time, against a real server.
+
+use crate::facts::{booked, cancelled, changed, entered, event, general, named, reservation};
+use crate::server::Database;
+use domain::EventId;
+use domain::reservation::ReservationStatus::{Cancelled, Paid, PendingPayment};
+use records::{MAX_PAGE_ROWS, SectionCount, StatusCount};
+
+#[tokio::test]
+async fn pages_of_reservations_give_each_once_in_the_order_of_their_sale() {
+    let database = Database::fresh().await;
+    // Many in one millisecond, so that a page ends among them.
+    let mut sold: Vec<_> = (0..50)
+        .map(|at| reservation(at / 20, vec![general("a", "b", 1, 2), general("a", "c", 1, 1)]))
+        .collect();
+    let facts = (1..).zip(&sold).map(|(sequence, sold)| booked(sequence, sold)).collect();
+    database.records.write(&[facts]).await.unwrap();
+    sold.sort_by_key(|of| (of.created_at, of.reservation_id.to_string()));
+    for limit in [1, 7, 50, 51] {
+        let mut read = Vec::new();
+        loop {
+            let page = database.records.reservations(&event(), read.last(), limit).await.unwrap();
+            assert!(page.len() <= limit as usize);
+            if page.is_empty() {
+                break;
+            }
+            read.extend(page);
+        }
+        assert_eq!(read, sold, "{limit} a page");
+    }
+}
+
+#[tokio::test]
+async fn pages_of_facts_give_each_once_in_the_order_in_which_they_became_true() {
+    let database = Database::fresh().await;
+    let mut entered: Vec<_> = (0..50).map(entered).collect();
+    for fact in &mut entered {
+        // Three facts a millisecond, the clock set back between epochs.
+        fact.id.ms -= fact.id.sequence % 3;
+        if fact.id.sequence >= 30 {
+            fact.epoch = 2;
+            fact.id.ms -= 1_000_000;
+        }
+    }
+    let other = booked(1000, &reservation(0, vec![general("a", "b", 1, 1)]));
+    database.records.write(&[entered.clone(), vec![other]]).await.unwrap();
+    entered.sort_by_key(|fact| (fact.epoch, fact.id));
+    for limit in [1, 7, 50, 51] {
+        let mut read = Vec::new();
+        loop {
+            let page =
+                database.records.facts(&event(), "USER_ENTER_QUEUE", read.last(), limit).await.unwrap();
+            if page.is_empty() {
+                break;
+            }
+            read.extend(page);
+        }
+        assert_eq!(read, entered, "{limit} a page");
+    }
+}
+
+#[tokio::test]
+async fn counts_are_of_one_event_and_sections_count_what_is_kept() {
+    let database = Database::fresh().await;
+    let places =
+        |seat| vec![named("KTX-101", "standard", 100, &[seat]), general("KTX-101", "standing", 10, 3)];
+    let (one, two, three) =
+        (reservation(0, places("1A")), reservation(1, places("1B")), reservation(2, places("1C")));
+    let facts = vec![
+        booked(1, &one),
+        booked(2, &two),
+        booked(3, &three),
+        cancelled(4, &one),
+        booked(5, &changed(&two, Paid)),
+    ];
+    database.records.write(&[facts]).await.unwrap();
+    let count = |status| StatusCount { status, reservations: 1, places: 4, amount: 130 };
+    let counts = database.records.status_counts(&event()).await.unwrap();
+    assert_eq!(counts, [count(Cancelled), count(Paid), count(PendingPayment)]);
+    let section = |id: &str, sold| SectionCount {
+        offering_id: "KTX-101".parse().unwrap(),
+        section_id: id.parse().unwrap(),
+        sold,
+    };
+    let counts = database.records.section_counts(&event()).await.unwrap();
+    assert_eq!(counts, [section("standard", 2), section("standing", 6)]);
+    let other: EventId = "concert-2026".parse().unwrap();
+    assert!(database.records.status_counts(&other).await.unwrap().is_empty());
+    assert!(database.records.section_counts(&other).await.unwrap().is_empty());
+    assert!(database.records.reservations(&other, None, 10).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_page_is_bounded_whatever_is_asked_for() {
+    let database = Database::fresh().await;
+    let facts: Vec<_> = (0..=u64::from(MAX_PAGE_ROWS)).map(entered).collect();
+    database.records.write(&[facts]).await.unwrap();
+    let page = database.records.facts(&event(), "USER_ENTER_QUEUE", None, u32::MAX).await.unwrap();
+    assert_eq!(page.len(), MAX_PAGE_ROWS as usize);
+}
+
+#[tokio::test]
+async fn a_row_that_this_version_cannot_read_is_an_error_that_names_its_table() {
+    let database = Database::fresh().await;
+    database.records.write(&[vec![booked(1, &reservation(0, vec![general("a", "b", 1, 1)]))]]).await.unwrap();
+    let client = database.client().await;
+    client.execute("update reservation_places set section_id = 'no such id'", &[]).await.unwrap();
+    let error = database.records.reservations(&event(), None, 10).await.unwrap_err();
+    assert!(error.to_string().starts_with("reservations: a row cannot be read"), "{error}");
+}
