@@ -124,8 +124,8 @@ pub(crate) enum EventCommand {
     /// Recompute the draw of the line before the opening
     ///
     /// Each recorded place is compared with the score that the seed gives it, and the order in which people were
-    /// called with those scores. The seed comes from the master key: that of the local system or, with --redis,
-    /// the environment variable MASTER_KEY.
+    /// called with those scores. The seed comes from the master key: that of the local system or, with --redis, the
+    /// one in the environment as `MASTER_KEY`.
     VerifyShuffle(VerifyArguments),
 }
 
@@ -205,14 +205,15 @@ mod tests {
     fn the_arguments_contradict_nothing_and_every_help_fits_80_columns() {
         let mut jari = Arguments::command();
         jari.build();
-        jari.debug_assert();
+        jari.clone().debug_assert();
         check(&mut jari);
-        fn check(command: &mut clap::Command) {
-            for line in command.render_long_help().to_string().lines() {
-                assert!(line.chars().count() <= 80, "{}: {line}", command.get_name());
-            }
-            command.get_subcommands_mut().for_each(check);
+    }
+
+    fn check(command: &mut clap::Command) {
+        for line in command.render_long_help().to_string().lines() {
+            assert!(line.chars().count() <= 80, "{}: {line}", command.get_name());
         }
+        command.get_subcommands_mut().for_each(check);
     }
 
     #[test]

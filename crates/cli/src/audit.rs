@@ -4,7 +4,7 @@ use admin::{AuditReport, Checked, Command, Finding, Reply};
 
 use crate::Ending;
 use crate::arguments::{AuditArguments, SystemArguments};
-use crate::output::{Output, counted};
+use crate::output::{Output, counted, text};
 use crate::system::{System, refused, unexpected};
 
 pub(crate) async fn run(
@@ -30,26 +30,28 @@ pub(crate) async fn run(
 
 /// Each finding in three lines: what and where, what should be, what is.
 pub(crate) fn findings(findings: &[Finding], more: u64) -> String {
-    let mut text = String::new();
+    let mut lines = Vec::new();
     for Finding { what, place, expected, found } in findings {
         // The kind is told as JSON tells it.
         let what = serde_json::to_value(what).ok();
         let what = what.as_ref().and_then(serde_json::Value::as_str).unwrap_or_default();
-        text.push_str(&format!("{what}: {place}\n  expected  {expected}\n  found     {found}\n"));
+        lines.push(format!("{what}: {place}"));
+        lines.push(format!("  expected  {expected}"));
+        lines.push(format!("  found     {found}"));
     }
     if more > 0 {
-        text.push_str(&format!("and {}\n", counted(more, "more finding")));
+        lines.push(format!("and {}", counted(more, "more finding")));
     }
-    text
+    text(&lines)
 }
 
 fn summary(report: &AuditReport) -> String {
     let AuditReport { event, findings, more, left_out, checked } = report;
     let Checked { readings, places, holds, reservations, rows, journal, admitted } = *checked;
-    let mut text: String = left_out.iter().map(|what| format!("not checked: {what}\n")).collect();
+    let mut lines: Vec<String> = left_out.iter().map(|what| format!("not checked: {what}")).collect();
     let count = findings.len() as u64 + more;
     let verdict = if count == 0 { "all is well".to_owned() } else { counted(count, "finding") };
-    text.push_str(&format!("{event}: {verdict}\n"));
+    lines.push(format!("{event}: {verdict}"));
     for (what, count) in [
         ("places", counted(places, "place")),
         ("holds", counted(holds, "held unit")),
@@ -58,9 +60,9 @@ fn summary(report: &AuditReport) -> String {
         ("line", counted(admitted, "call")),
         ("read", counted(u64::from(readings), "time")),
     ] {
-        text.push_str(&format!("  {what:<8}  {count}\n"));
+        lines.push(format!("  {what:<7}  {count}"));
     }
-    text
+    text(&lines)
 }
 
 #[cfg(test)]
@@ -94,9 +96,9 @@ mod tests {
     fn a_summary_says_what_was_looked_at_and_what_was_not() {
         let text = summary(&report(Vec::new()));
         assert!(
-            text.starts_with("not checked: seats: they moved\ne: all is well\n  places    1,234 places\n"),
+            text.starts_with("not checked: seats: they moved\ne: all is well\n  places   1,234 places\n"),
             "{text}"
         );
-        assert!(text.contains("  sold      1 reservation, 1 row in PostgreSQL\n"), "{text}");
+        assert!(text.contains("  sold     1 reservation, 1 row in PostgreSQL\n"), "{text}");
     }
 }

@@ -46,7 +46,7 @@ fn summary(report: &DrawReport, times: Times) -> String {
     let count = mismatches.len() as u64 + more;
     let verdict = match count {
         0 => "the draw is as the seed says".to_owned(),
-        _ => counted(count, "place or call") + " not as the seed says",
+        _ => format!("the draw is not as the seed says: {}", counted(count, "finding")),
     };
     let seed = match seed {
         Some(seed) => seed.clone(),

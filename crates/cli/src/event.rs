@@ -8,7 +8,7 @@ use domain::{EventId, Millis};
 
 use crate::Ending;
 use crate::arguments::{ApplyArguments, EventCommand, Switch, SystemArguments};
-use crate::output::{Output, Side, Table, Times, counted, cut, number, signed, span};
+use crate::output::{Output, Side, Table, Times, counted, cut, number, signed, span, text};
 use crate::system::{System, refused, unexpected};
 use crate::{check, draw};
 
@@ -174,16 +174,17 @@ async fn show(system: &System, event: EventId, json: bool, output: &mut Output) 
 
 /// Columns of a terminal, and of what stands before each line's text.
 const COLUMNS: usize = 80;
-const INDENT: usize = 15;
+const INDENT: usize = 14;
 
 fn shown(detail: &EventDetail, times: Times) -> String {
     let EventDetail { summary, sections, draw, sale } = detail;
-    let mut text = format!("{}  {}\n", summary.event, summary.title);
+    let mut lines = vec![format!("{}  {}", summary.event, summary.title)];
     for (what, line) in
         state(summary, times).into_iter().chain(rules(sale, times)).chain(drawn(draw.as_ref()))
     {
-        text.push_str(&format!("  {what:<11}  {}\n", cut(&line, COLUMNS - INDENT)));
+        lines.push(format!("  {what:<10}  {}", cut(&line, COLUMNS - INDENT)));
     }
+    lines.push(String::new());
     let mut table = Table::new([
         ("OFFERING", Side::Left),
         ("SECTION", Side::Left),
@@ -202,9 +203,7 @@ fn shown(detail: &EventDetail, times: Times) -> String {
             number(section.capacity.into()),
         ]);
     }
-    text.push('\n');
-    text.push_str(&table.text());
-    text
+    text(&lines) + &table.text()
 }
 
 type Lines = Vec<(&'static str, String)>;
@@ -339,12 +338,12 @@ mod tests {
         let text = shown(&detail(), Times::UTC);
         for line in [
             "ktx-2026-chuseok  2026년 추석 승차권 예매",
-            "  status       OPEN",
-            "  opens        2026-08-31 22:00:00 +00:00, 1 min 1 s ago",
-            "  waiting      1,234,567 people",
-            "  active       1 person, at most 12,600",
-            "  pace         70 people/s set, 69.5 seen",
-            "  places       19,998 free of 20,000",
+            "  status      OPEN",
+            "  opens       2026-08-31 22:00:00 +00:00, 1 min 1 s ago",
+            "  waiting     1,234,567 people",
+            "  active      1 person, at most 12,600",
+            "  pace        70 people/s set, 69.5 seen",
+            "  places      19,998 free of 20,000",
             "OFFERING      SECTION  NAME       PRICE  FREE  PLACES",
             "KTX-101-0924  special  특실  83,700 KRW    -1     126",
         ] {

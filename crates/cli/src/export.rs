@@ -99,14 +99,12 @@ fn csv(reservation: &ExportedReservation, with_tokens: bool) -> String {
 /// `KTX-101/standard 5-1A 5-1B` or `KTX-101/standing 2`
 fn places(places: &ReservedPlaces) -> String {
     let ReservedPlaces { offering_id, section_id, count, seats, .. } = places;
-    let mut text = format!("{offering_id}/{section_id}");
+    let mut parts = vec![format!("{offering_id}/{section_id}")];
     if seats.is_empty() {
-        text.push_str(&format!(" {count}"));
+        parts.push(count.to_string());
     }
-    for seat in seats {
-        text.push_str(&format!(" {seat}"));
-    }
-    text
+    parts.extend(seats.iter().map(ToString::to_string));
+    parts.join(" ")
 }
 
 /// RFC 4180.

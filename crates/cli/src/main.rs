@@ -13,7 +13,6 @@ mod opening;
 mod output;
 mod system;
 
-use std::fmt::Write as _;
 use std::io;
 use std::process::ExitCode;
 
@@ -80,8 +79,7 @@ fn in_a_line(error: &anyhow::Error) -> String {
         if line.is_empty() {
             line = text;
         } else if !line.ends_with(&text) {
-            // Writing to a String never fails.
-            let _ = write!(line, ": {text}");
+            line.extend([": ", &text]);
         }
     }
     line

@@ -107,7 +107,7 @@ pub async fn serve(options: Options) -> anyhow::Result<()> {
     let default_event = options.sales.first().map(SaleFile::event).transpose()?;
     let system = System::build(&running, &data, default_event).await?;
     for sale in &options.sales {
-        sale.load(&system.admin).await?;
+        sale.load(&system.store, &system.admin).await?;
     }
     write_private(&Running::path(&data), &serde_json::to_string_pretty(&running)?)?;
     let (stop, stopping) = watch::channel(false);

@@ -67,7 +67,8 @@ impl LocalQueue {
 
     /// Hand messages to the persist handler once; which of them it took.
     async fn deliver_once(&self, messages: &[&Message]) -> Option<Vec<bool>> {
-        let event = SqsEvent { records: messages.iter().enumerate().map(|(at, message)| sqs(at, message)).collect() };
+        let mut event = SqsEvent::default();
+        event.records = messages.iter().enumerate().map(|(at, message)| sqs(at, message)).collect();
         match persist::persist(&self.records, event).await {
             Ok(response) => {
                 let failed = |at: usize| {

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use admin::{AdminState, Command};
+use admin::{AdminState, Command, Reply};
 use anyhow::{Context, bail};
 use domain::sale::Sale;
 use domain::{EventId, Millis};
+use store::Store;
 
 /// A sale's file, and when it opens if not when the file says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,9 +66,9 @@ impl SaleFile {
 
     /// Create the event, or bring a running one to the file's definition. A running sale keeps its opening:
     /// people stand in its line.
-    pub(crate) async fn load(&self, admin: &AdminState) -> anyhow::Result<()> {
+    pub(crate) async fn load(&self, store: &Store, admin: &AdminState) -> anyhow::Result<()> {
         let (text, sale) = self.read()?;
-        let known = admin.store().newest_edition(&sale.event_id).await?;
+        let known = store.newest_edition(&sale.event_id).await?;
         let opens_at = match (&known, self.opens_in_ms) {
             (Some(known), _) => Some(known.sale.opens_at),
             (None, Some(in_ms)) => Some(Millis::now().plus(in_ms)),
@@ -78,8 +79,10 @@ impl SaleFile {
             return Ok(());
         }
         let command = Command::Apply { definition: text.into(), opens_at, by: "serve".to_owned() };
-        admin::admin(admin, command).await.with_context(|| format!("cannot apply {}", self.path.display()))?;
-        Ok(())
+        match admin::admin(admin, command).await.with_context(|| format!("cannot apply {}", self.path.display()))? {
+            Reply::Refused(refused) => bail!("cannot apply {}: {refused}", self.path.display()),
+            _ => Ok(()),
+        }
     }
 }
 

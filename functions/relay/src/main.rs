@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bootstrap::{config, start_telemetry};
+use futures::TryFutureExt;
 use lambda_runtime::{LambdaEvent, service_fn};
 use outbox::SqsOutbox;
 use serde_json::Value;
@@ -16,6 +17,6 @@ async fn main() -> anyhow::Result<()> {
     start_telemetry();
     let store = Store::new(&config::store()?)?;
     let outbox = SqsOutbox::new(config::queues(SEND_TIMEOUT)?);
-    let run = |_: LambdaEvent<Value>| relay::run(&store, &outbox, relay::RUN);
+    let run = |_: LambdaEvent<Value>| relay::run(&store, &outbox, relay::RUN).map_err(lambda_runtime::Error::from);
     lambda_runtime::run(service_fn(run)).await.map_err(anyhow::Error::from_boxed)
 }

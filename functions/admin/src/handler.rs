@@ -1,0 +1,118 @@
+//! What operators ask of a system: create and change sales, look at them, check them, read what they sold. No
+//! route leads here: whoever may invoke this function may do all of it.
+
+mod audit;
+mod command;
+mod draw;
+mod export;
+mod finding;
+mod publish;
+mod reply;
+mod show;
+
+pub use audit::{AuditReport, Checked};
+pub use command::{Command, DEFAULT_PATIENCE_SECONDS, Definition, ExportCursor, ListCursor};
+pub use draw::DrawReport;
+pub use export::{ExportedReservation, MAX_EXPORT_PAGE};
+pub use finding::{Fault, Finding, MAX_FINDINGS};
+pub use reply::{Mistake, Refused, Reply};
+pub use show::{Draw, EventDetail, EventSummary, SectionState};
+
+use bootstrap::config::{self, MasterKeys};
+use domain::EventId;
+use domain::shuffle::Seed;
+use records::{MigrateError, Records, RecordsConfig, RecordsError};
+use store::{StatusChange, Store, StoreError};
+
+/// Why a command came to nothing: infrastructure, or a bug. What an operator may not do is a [`Reply`].
+#[derive(Debug, thiserror::Error)]
+pub enum AdminError {
+    /// Redis.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// PostgreSQL.
+    #[error(transparent)]
+    Records(#[from] RecordsError),
+    /// The tables could not be made.
+    #[error(transparent)]
+    Migrate(#[from] MigrateError),
+    /// The command needs what this system was not told.
+    #[error("this needs {0}, which is not configured")]
+    NotConfigured(&'static str),
+}
+
+/// What commands work on.
+pub struct AdminState {
+    store: Store,
+    records: Option<Records>,
+    migrations: Option<RecordsConfig>,
+    master: Option<MasterKeys>,
+}
+
+impl AdminState {
+    /// State of a system whose tables somebody else makes.
+    pub fn new(store: Store, records: Records, master: MasterKeys) -> Self {
+        Self { store, records: Some(records), migrations: None, master: Some(master) }
+    }
+
+    /// State from what is known of a system: a command that needs what is missing says so.
+    pub fn of(
+        store: Store,
+        database: Option<RecordsConfig>,
+        master: Option<MasterKeys>,
+    ) -> Result<Self, RecordsError> {
+        let records = database.as_ref().map(Records::open).transpose()?;
+        Ok(Self { store, records, migrations: database, master })
+    }
+
+    /// State as the environment says, logs started. Connects to nothing yet.
+    pub fn from_env() -> anyhow::Result<Self> {
+        bootstrap::start_telemetry();
+        let database = RecordsConfig::new(config::database_url()?);
+        Ok(Self::of(Store::new(&config::store()?)?, Some(database), Some(MasterKeys::from_env()?))?)
+    }
+
+    /// Redis.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    fn records(&self) -> Result<&Records, AdminError> {
+        self.records.as_ref().ok_or(AdminError::NotConfigured("the database"))
+    }
+
+    fn seed(&self, event: &EventId) -> Result<Seed, AdminError> {
+        let master = self.master.as_ref().ok_or(AdminError::NotConfigured("the master key"))?;
+        Ok(Seed::of(&master.current, event))
+    }
+}
+
+/// Carries out a command.
+pub async fn admin(state: &AdminState, command: Command) -> Result<Reply, AdminError> {
+    let store = &state.store;
+    match command {
+        Command::Apply { definition, opens_at, by } => {
+            publish::apply(store, &definition, opens_at, &by).await
+        }
+        Command::List => show::list(store).await,
+        Command::Show { event } => show::show(state, &event).await,
+        Command::Open { event, by } => publish::open(store, &event, &by).await,
+        Command::Pause { event, by } => publish::change(store, &event, &by, &StatusChange::Pause).await,
+        Command::Close { event, by } => publish::change(store, &event, &by, &StatusChange::Close).await,
+        Command::Pace { event, per_second, by } => publish::pace(store, &event, per_second, &by).await,
+        Command::Message { event, text, by } => publish::message(store, &event, &text, &by).await,
+        Command::Maintenance { event, on, by } => {
+            publish::change(store, &event, &by, &StatusChange::Maintenance(on)).await
+        }
+        Command::VerifyShuffle { event } => draw::verify(state, &event).await,
+        Command::ShuffleList { event, after } => draw::list(state, &event, after).await,
+        Command::Audit { event, patience_seconds } => audit::audit(state, &event, patience_seconds).await,
+        Command::Export { event, after, limit, with_tokens } => {
+            export::export(state, &event, after.as_ref(), limit, with_tokens).await
+        }
+        Command::Migrate => {
+            let config = state.migrations.as_ref().ok_or(AdminError::NotConfigured("the database"))?;
+            Ok(Reply::Migrated { applied: records::migrate(config).await? })
+        }
+    }
+}
