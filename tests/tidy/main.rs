@@ -1,0 +1,209 @@
+//! What holds between files: names that must agree, doors that must stay shut. Headers of Lua steps are held
+//! against their code when store is built.
+#![cfg(test)]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use gateway::failure::ROWS;
+use gateway::routes::ROUTES;
+use support::contract;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// Files below a folder with that ending, as paths from the root.
+fn files(folder: &str, ending: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut folders = vec![root().join(folder)];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.to_string_lossy().ends_with(ending) {
+                let relative = path.strip_prefix(root()).expect("below the root");
+                found.push(relative.to_string_lossy().into_owned());
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn functions() -> Vec<String> {
+    let folders = fs::read_dir(root().join("functions")).expect("functions/");
+    let mut names: Vec<String> =
+        folders.map(|folder| folder.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+/// Names below `[dependencies]` of a crate.
+fn dependencies(folder: &str) -> BTreeSet<String> {
+    let manifest = read(&format!("{folder}/Cargo.toml"));
+    let section = manifest.split("\n[dependencies]").nth(1).unwrap_or_default();
+    let lines = section.lines().skip(1).take_while(|line| !line.starts_with('['));
+    let names = lines.filter_map(|line| line.split([' ', '.', '=']).next());
+    names.filter(|name| !name.is_empty() && !name.starts_with('#')).map(str::to_owned).collect()
+}
+
+#[test]
+fn imports_point_inward() {
+    let ours = ["store", "gateway", "records", "outbox", "bootstrap", "server"];
+    let must_not: [(&str, &[&str]); 5] = [
+        ("crates/domain", &["tokio", "redis", "http", "hyper", "lambda_http", "tokio-postgres", "store", "gateway"]),
+        ("crates/store", &["http", "hyper", "lambda_http", "gateway", "records", "outbox"]),
+        ("crates/gateway", &["redis", "tokio-postgres", "store", "records", "outbox"]),
+        ("crates/records", &["redis", "lambda_http", "store", "gateway", "outbox"]),
+        ("crates/outbox", &["redis", "lambda_http", "store", "gateway", "records"]),
+    ];
+    for (folder, forbidden) in must_not {
+        let found = dependencies(folder);
+        assert!(!found.is_empty(), "{folder}: no dependencies read");
+        for name in forbidden {
+            assert!(!found.contains(*name), "{folder} must not know {name}");
+        }
+    }
+    for name in ours {
+        assert!(!dependencies("crates/domain").contains(name), "domain imports nothing of ours, not {name}");
+    }
+}
+
+#[test]
+fn only_functions_that_send_link_the_sdk() {
+    for name in functions() {
+        let manifest = read(&format!("functions/{name}/Cargo.toml"));
+        let sends = ["book", "relay"].contains(&name.as_str());
+        assert_eq!(manifest.contains("\"sqs\""), sends, "functions/{name}: the SQS client");
+        assert!(!manifest.contains("aws-sdk"), "functions/{name}: the SDK is outbox's matter");
+    }
+}
+
+#[test]
+fn mains_are_thin() {
+    for name in functions() {
+        let lines = read(&format!("functions/{name}/src/main.rs")).lines().count();
+        assert!(lines <= 30, "functions/{name}/src/main.rs has {lines} lines");
+        assert!(root().join(format!("functions/{name}/src/handler.rs")).exists(), "functions/{name} has no handler.rs");
+    }
+}
+
+#[test]
+fn every_function_is_deployed_has_an_event_and_a_test() {
+    let template = read("template.yaml");
+    let events: String = files("events", ".json").join(" ");
+    let tests: String = files("tests", ".rs").iter().map(|path| read(path)).collect();
+    for name in functions() {
+        assert!(template.contains(&format!("CodeUri: functions/{name}")), "template.yaml has no {name}");
+        assert!(events.contains(&format!("events/{name}")), "events/ has nothing for {name}");
+        let handler = format!("{}::", name.replace('-', "_"));
+        assert!(tests.contains(&handler), "no test calls {handler}");
+    }
+}
+
+#[test]
+fn every_event_is_json() {
+    for path in files("events", ".json") {
+        serde_json::from_str::<serde_json::Value>(&read(&path)).unwrap_or_else(|error| panic!("{path}: {error}"));
+    }
+}
+
+#[test]
+fn routes_are_the_same_in_code_contract_and_template() {
+    let template = read("template.yaml");
+    let documented: BTreeSet<(String, String)> = contract::document()["paths"]
+        .as_object()
+        .expect("paths")
+        .iter()
+        .flat_map(|(path, methods)| {
+            let methods = methods.as_object().expect("methods").keys();
+            let methods = methods.filter(|method| ["get", "post", "delete", "put", "patch"].contains(&method.as_str()));
+            methods.map(|method| (method.to_uppercase(), path.split('{').next().unwrap_or(path).to_owned()))
+        })
+        .collect();
+    let routed: BTreeSet<(String, String)> = ROUTES
+        .iter()
+        .map(|route| (route.method.to_owned(), route.path.split('{').next().unwrap_or(route.path).to_owned()))
+        .collect();
+    assert_eq!(documented, routed);
+    for route in ROUTES {
+        assert!(functions().contains(&route.function.to_owned()), "{} is no function", route.function);
+        let path = route.path.split('{').next().unwrap_or(route.path);
+        assert!(template.contains(path), "template.yaml does not route {} {}", route.method, route.path);
+    }
+}
+
+#[test]
+fn every_outcome_has_a_row_and_every_code_is_described() {
+    /// What is no refusal: answers, and what a command deals with itself.
+    const ANSWERS: &[&str] = &[
+        "JOINED", "KNOWN", "REQUEUED", "LEFT", "POLLED", "PROGRESS", "FOUND", "SEATS", "HELD", "RELEASED", "BOOKED",
+        "RESERVED", "CANCELLED", "TICKED", "COUNTED", "APPLIED", "CHANGED", "STALE", "AGAIN",
+    ];
+    /// What only operators meet.
+    const OPERATORS: &[&str] = &["CONFLICT", "IN_USE"];
+    let codes: BTreeSet<&str> = ROWS.iter().map(|row| row.code).collect();
+    for step in store::STEPS {
+        assert!(!step.outcomes.is_empty(), "{} declares no outcome", step.name);
+        for outcome in step.outcomes {
+            let code = match *outcome {
+                "MAINTENANCE" => "UNAVAILABLE",
+                "SEAT_COUNT_WHILE_HOLDING" => "INVALID_REQUEST",
+                other => other,
+            };
+            let known = codes.contains(code) || ANSWERS.contains(&code) || OPERATORS.contains(&code);
+            assert!(known, "{}: {outcome} has no row", step.name);
+        }
+    }
+    let contract = read("openapi.yaml");
+    for code in codes {
+        assert!(contract.contains(code), "openapi.yaml does not know {code}");
+    }
+}
+
+#[test]
+fn one_file_reads_the_environment() {
+    for path in files("crates", ".rs").into_iter().chain(files("functions", ".rs")) {
+        if path.ends_with("bootstrap/src/config.rs") || path.ends_with("build.rs") || path.contains("/tests/") {
+            continue;
+        }
+        for (number, line) in read(&path).lines().enumerate() {
+            let reads = line.contains("env::var") || line.contains("env::vars");
+            // Where programs lie is the system's matter and no configuration of ours.
+            assert!(!reads || line.contains("\"PATH\""), "{path}:{}: {line}", number + 1);
+        }
+    }
+}
+
+#[test]
+fn one_file_builds_keys() {
+    for path in files("crates", ".rs").into_iter().chain(files("functions", ".rs")) {
+        if path.ends_with("store/src/keys.rs") {
+            continue;
+        }
+        for (number, line) in read(&path).lines().enumerate() {
+            assert!(!line.contains("\"ticket:"), "{path}:{}: a key is built outside keys.rs", number + 1);
+        }
+    }
+    for path in files("lua", ".lua") {
+        assert!(!read(&path).contains("ticket:"), "{path} builds a key");
+    }
+}
+
+#[test]
+fn every_key_is_in_the_table() {
+    let keys = read("crates/store/src/keys.rs");
+    let (table, code) = keys.split_once("use domain").expect("a table, then code");
+    for part in code.split('"').skip(1).step_by(2).filter(|part| part.contains(':') || part.contains("meta")) {
+        let plain = part.replace("{{", "{").replace("}}", "}");
+        let last = plain.rsplit(':').next().unwrap_or(&plain);
+        assert!(last.starts_with('{') || table.contains(last), "the table of keys.rs has no {plain}");
+    }
+}
