@@ -181,7 +181,10 @@ async fn a_paused_sale_admits_nobody_and_banks_nothing() {
     app.pass(10_000);
     assert_eq!(app.tick().await.admitted, 0);
     let polled = app.poll(&tokens[5]).await;
-    assert_eq!((&polled.data()["status"], &polled.data()["estimatedWaitSeconds"]), (&json!("WAITING"), &Value::Null));
+    assert_eq!(
+        (&polled.data()["status"], &polled.data()["estimatedWaitSeconds"]),
+        (&json!("WAITING"), &Value::Null)
+    );
     app.join().await;
     change(&store::StatusChange::Open).await.expect("redis answers").expect("known");
     app.pass(1_000);

@@ -38,7 +38,12 @@ async fn ids_that_could_leave_their_place_in_a_key_are_refused() {
 #[tokio::test]
 async fn tokens_are_uuids() {
     let app = App::start().await;
-    for token in ["x", "6f9619ff-8b86-1d01-b42d-00cf4fc964ff", "6f9619ff8b864d01b42d00cf4fc964ff", "{6f9619ff-8b86-4d01-b42d-00cf4fc964ff}"] {
+    for token in [
+        "x",
+        "6f9619ff-8b86-1d01-b42d-00cf4fc964ff",
+        "6f9619ff8b864d01b42d00cf4fc964ff",
+        "{6f9619ff-8b86-4d01-b42d-00cf4fc964ff}",
+    ] {
         is_invalid(&app.poll(token).await, "token");
         is_invalid(&app.leave(token).await, "token");
         is_invalid(&app.rejoin(token).await, "token");
@@ -64,7 +69,17 @@ async fn tokens_are_uuids() {
 async fn counts_have_bounds_and_types() {
     let app = App::start().await;
     let token = app.active().await;
-    let odd = [json!(0), json!(-1), json!(1.5), json!(101), json!(1_000_000_000_000_u64), json!("2"), json!([2]), json!(true), json!(1e300)];
+    let odd = [
+        json!(0),
+        json!(-1),
+        json!(1.5),
+        json!(101),
+        json!(1_000_000_000_000_u64),
+        json!("2"),
+        json!([2]),
+        json!(true),
+        json!(1e300),
+    ];
     for count in odd {
         is_invalid(&app.book(&token, json!({ "seatCount": count })).await, "seatCount");
         is_invalid(&app.hold(&token, json!({ "count": count })).await, "count");
@@ -106,11 +121,20 @@ async fn bodies_are_json_objects_of_ten_kilobytes() {
         let refused = app.send(post(path).text(&long)).await;
         assert_eq!((refused.status, refused.code()), (413, "PAYLOAD_TOO_LARGE"), "{path}");
         for content_type in ["text/plain", "application/x-www-form-urlencoded", "application/jsonx"] {
-            let refused = app.send(Call::new("POST", path).header("content-type", content_type).text("{}")).await;
-            assert_eq!((refused.status, refused.code()), (415, "UNSUPPORTED_MEDIA_TYPE"), "{path} {content_type}");
+            let refused =
+                app.send(Call::new("POST", path).header("content-type", content_type).text("{}")).await;
+            assert_eq!(
+                (refused.status, refused.code()),
+                (415, "UNSUPPORTED_MEDIA_TYPE"),
+                "{path} {content_type}"
+            );
         }
     }
-    let utf8 = app.send(Call::new("POST", "/api/queue/join").header("content-type", "application/json; charset=utf-8").text("{}"));
+    let utf8 = app.send(
+        Call::new("POST", "/api/queue/join")
+            .header("content-type", "application/json; charset=utf-8")
+            .text("{}"),
+    );
     utf8.await.data();
     // A body in base64 is as good.
     app.send(post("/api/queue/join").base64("e30=")).await.data();
@@ -156,7 +180,11 @@ async fn wrong_methods_and_paths() {
     ] {
         let refused = app.send(Call::new(method, path)).await;
         assert_eq!((refused.status, refused.code()), (405, "METHOD_NOT_ALLOWED"));
-        assert!(refused.header("allow").is_some_and(|allow| allow.contains(allowed)), "{:?}", refused.headers);
+        assert!(
+            refused.header("allow").is_some_and(|allow| allow.contains(allowed)),
+            "{:?}",
+            refused.headers
+        );
     }
     for path in ["/", "/api", "/api/queue/joinx", "/api/booking/a/b", "/api/booking/", "//", "/%"] {
         let missing = app.send(Call::new("GET", path)).await;
@@ -183,7 +211,8 @@ async fn an_origin_secret_keeps_others_out_and_brings_the_viewers_address() {
         let refused = behind.send(call).await;
         assert_eq!((refused.status, refused.code()), (403, "FORBIDDEN"));
     }
-    let from = |viewer: &str| join().header("x-origin-secret", &secret).header("cloudfront-viewer-address", viewer);
+    let from =
+        |viewer: &str| join().header("x-origin-secret", &secret).header("cloudfront-viewer-address", viewer);
     behind.send(from("198.51.100.10:41022")).await.data();
     behind.send(from("198.51.100.11:41022")).await.data();
     behind.send(from("2001:db8::1:41022")).await.data();
@@ -197,7 +226,8 @@ async fn an_origin_secret_keeps_others_out_and_brings_the_viewers_address() {
 #[tokio::test]
 async fn answers_carry_security_headers_and_cors_by_configuration() {
     let app = App::start().await;
-    let plain = app.send(Call::new("POST", "/api/queue/join").header("origin", "https://tickets.example")).await;
+    let plain =
+        app.send(Call::new("POST", "/api/queue/join").header("origin", "https://tickets.example")).await;
     assert_eq!(plain.header("access-control-allow-origin"), None);
     assert_eq!(plain.header("x-content-type-options"), Some("nosniff"));
     assert_eq!(plain.header("cache-control"), Some("no-store"));

@@ -30,7 +30,10 @@ async fn two_joins_are_two_places_in_order_of_arrival() {
     for number in 1..=3 {
         let joined = app.post("/api/queue/join", json!({})).await;
         let data = joined.data();
-        assert_eq!((&data["ticketNumber"], &data["rank"], &data["ahead"]), (&json!(number), &json!(number), &json!(number - 1)));
+        assert_eq!(
+            (&data["ticketNumber"], &data["rank"], &data["ahead"]),
+            (&json!(number), &json!(number), &json!(number - 1))
+        );
         assert_eq!((&data["joinedAt"], &data["rejoined"]), (&json!(app.now()), &json!(false)));
         assert_eq!(data["eventId"], app.event.as_str());
     }
@@ -64,13 +67,17 @@ async fn unknown_events_and_tokens_are_told_apart() {
     let joined = app.post("/api/queue/join", json!({ "eventId": unknown })).await;
     assert_eq!((joined.status, joined.code()), (404, "EVENT_NOT_FOUND"));
     let token = domain::Token::random().to_string();
-    let polled = app.send(Call::new("GET", "/api/status/poll").query("token", &token).query("eventId", &unknown)).await;
+    let polled = app
+        .send(Call::new("GET", "/api/status/poll").query("token", &token).query("eventId", &unknown))
+        .await;
     assert_eq!(polled.code(), "EVENT_NOT_FOUND");
     let progress = app.send(Call::new("GET", "/api/status/progress").query("eventId", &unknown)).await;
     assert_eq!(progress.code(), "EVENT_NOT_FOUND");
     let rejoined = app.post("/api/queue/rejoin", json!({ "token": token, "eventId": unknown })).await;
     assert_eq!(rejoined.code(), "EVENT_NOT_FOUND");
-    let left = app.send(Call::new("DELETE", "/api/queue/leave").query("token", &token).query("eventId", &unknown)).await;
+    let left = app
+        .send(Call::new("DELETE", "/api/queue/leave").query("token", &token).query("eventId", &unknown))
+        .await;
     assert_eq!(left.code(), "EVENT_NOT_FOUND");
     let polled = app.poll(&token).await;
     assert_eq!((&polled.data()["status"], &polled.data()["nextPollMs"]), (&json!("NOT_FOUND"), &json!(0)));
@@ -150,7 +157,10 @@ async fn a_lapsed_place_comes_back_to_its_old_score_once() {
     assert_eq!((&polled.data()["status"], &polled.data()["reentry"]), (&json!("EXPIRED"), &json!(true)));
     let rejoined = app.rejoin(&token).await;
     let data = rejoined.data();
-    assert_eq!((&data["token"], &data["status"], &data["rank"]), (&json!(token), &json!("WAITING"), &json!(1)));
+    assert_eq!(
+        (&data["token"], &data["status"], &data["rank"]),
+        (&json!(token), &json!("WAITING"), &json!(1))
+    );
     assert_eq!((&data["rejoined"], &data["ticketNumber"]), (&json!(true), &json!(1)));
     assert_eq!(app.poll(&later).await.data()["rank"], 2);
     // Lapsed again: the one re-entry is used up.
@@ -201,7 +211,10 @@ async fn an_expired_session_gets_a_new_number_at_the_end() {
     assert_eq!((&polled.data()["status"], &polled.data()["reentry"]), (&json!("EXPIRED"), &Value::Null));
     let requeued = app.rejoin(&token).await;
     let data = requeued.data();
-    assert_eq!((&data["token"], &data["status"], &data["rank"]), (&json!(token), &json!("WAITING"), &json!(2)));
+    assert_eq!(
+        (&data["token"], &data["status"], &data["rank"]),
+        (&json!(token), &json!("WAITING"), &json!(2))
+    );
     assert_eq!(data["ticketNumber"], 3);
     assert_eq!(app.poll(&waiting).await.data()["rank"], 1);
     app.pass(1_000);
@@ -286,7 +299,10 @@ async fn before_the_opening_nothing_tells_the_place() {
                 lengths.insert(data["key"].as_str().expect("a key").len());
             }
             assert_eq!((&polled.data()["behind"], &polled.data()["score"]), (&Value::Null, &Value::Null));
-            assert_eq!((&polled.data()["estimatedWaitSeconds"], &polled.data()["opensAt"]), (&Value::Null, &json!(OPENS_AT)));
+            assert_eq!(
+                (&polled.data()["estimatedWaitSeconds"], &polled.data()["opensAt"]),
+                (&Value::Null, &json!(OPENS_AT))
+            );
         }
         assert_eq!(lengths.len(), 1, "a key's length tells nothing");
         assert_eq!(app.tick().await.admitted, 0, "nobody before the opening");
@@ -323,7 +339,10 @@ async fn a_shuffle_orders_by_the_committed_seed_and_late_comers_follow() {
     app.at(OPENS_AT);
     let late = app.join().await;
     let opened = app.send(Call::new("GET", "/api/status/progress")).await;
-    assert_eq!((&opened.data()["shuffleSeed"], &opened.data()["shuffleCommitment"]), (&json!(seed.reveal()), &json!(seed.commitment())));
+    assert_eq!(
+        (&opened.data()["shuffleSeed"], &opened.data()["shuffleCommitment"]),
+        (&json!(seed.reveal()), &json!(seed.commitment()))
+    );
     let mut drawn = early.clone();
     drawn.sort_by_key(|token| seed.score(*token));
     assert_ne!(drawn, early, "30 people in order of arrival would be a draw of 1 in 30!");
@@ -394,7 +413,11 @@ async fn joins_and_rejoins_of_one_address_share_a_limit() {
     }
     assert_eq!(join("2001:db8:1:2:ffff::9").await.code(), "RATE_LIMIT");
     join("2001:db8:1:3::1").await.data();
-    assert_eq!(app.poll(token.as_str().expect("a token")).await.data()["rank"], 1, "who was limited lost nothing");
+    assert_eq!(
+        app.poll(token.as_str().expect("a token")).await.data()["rank"],
+        1,
+        "who was limited lost nothing"
+    );
 }
 
 #[tokio::test]
@@ -413,7 +436,8 @@ async fn polls_are_limited_without_a_good_key_only() {
     let joined = app.post("/api/queue/join", json!({})).await;
     let (token, key) = (joined.data()["token"].clone(), joined.data()["key"].clone());
     let token = token.as_str().expect("a token");
-    let keyed = |key: &str| app.send(Call::new("GET", "/api/status/poll").query("token", token).query("key", key));
+    let keyed =
+        |key: &str| app.send(Call::new("GET", "/api/status/poll").query("token", token).query("key", key));
     let key = key.as_str().expect("a key");
     // The interval at rank 1 is a second: half of it has to pass.
     let early = keyed(key).await;
@@ -437,7 +461,8 @@ async fn a_key_of_another_token_counts_as_none() {
     let token = app.join().await;
     let key = other.data()["key"].as_str().expect("a key");
     // Its owner would be too early; a stranger is only somebody without a key.
-    let polled = app.send(Call::new("GET", "/api/status/poll").query("token", &token).query("key", key)).await;
+    let polled =
+        app.send(Call::new("GET", "/api/status/poll").query("token", &token).query("key", key)).await;
     assert_eq!(polled.data()["rank"], 2);
 }
 
@@ -453,7 +478,9 @@ async fn a_required_account_is_asked_for() {
 async fn jsonp_wraps_successes_and_failures() {
     let app = App::start().await;
     let token = app.join().await;
-    let call = |token: &str, name: &str| Call::new("GET", "/api/status/poll").query("token", token).query("callback", name);
+    let call = |token: &str, name: &str| {
+        Call::new("GET", "/api/status/poll").query("token", token).query("callback", name)
+    };
     let polled = app.send(call(&token, "NetFunnel_cb")).await;
     assert_eq!(polled.status, 200);
     assert!(polled.header("content-type").is_some_and(|value| value.starts_with("application/javascript")));
@@ -495,5 +522,8 @@ async fn messages_follow_the_callers_language() {
 async fn health_tells_that_redis_answers() {
     let app = App::start().await;
     let health = app.send(Call::new("GET", "/health")).await;
-    assert_eq!((health.status, &health.json["status"], &health.json["redis"]), (200, &json!("ok"), &json!("ok")));
+    assert_eq!(
+        (health.status, &health.json["status"], &health.json["redis"]),
+        (200, &json!("ok"), &json!("ok"))
+    );
 }

@@ -27,7 +27,11 @@ async fn every_request_is_one_round_trip_and_the_claim_a_second() {
     let mut token = String::new();
     assert_eq!(sent(&redis, async || token = app.join().await).await, one("evalsha"), "join");
     assert_eq!(sent(&redis, async || drop(app.rejoin(&token).await)).await, one("evalsha"), "rejoin");
-    assert_eq!(sent(&redis, async || drop(app.poll(&token).await)).await, one("evalsha"), "a poll without a key");
+    assert_eq!(
+        sent(&redis, async || drop(app.poll(&token).await)).await,
+        one("evalsha"),
+        "a poll without a key"
+    );
     let key = app.rejoin(&token).await.data()["key"].as_str().expect("a key").to_owned();
     tokio::time::sleep(std::time::Duration::from_millis(600)).await;
     let keyed = Call::new("GET", "/api/status/poll").query("token", &token).query("key", &key);
@@ -35,7 +39,11 @@ async fn every_request_is_one_round_trip_and_the_claim_a_second() {
     let progress = Call::new("GET", "/api/status/progress");
     assert_eq!(sent(&redis, async || drop(app.send(progress).await)).await, one("evalsha_ro"), "progress");
     app.pass(1_000);
-    assert_eq!(sent(&redis, async || assert_eq!(app.tick().await.admitted, 1)).await, one("evalsha"), "a tick");
+    assert_eq!(
+        sent(&redis, async || assert_eq!(app.tick().await.admitted, 1)).await,
+        one("evalsha"),
+        "a tick"
+    );
     let claim = BTreeMap::from([("evalsha".to_owned(), 2)]);
     assert_eq!(sent(&redis, async || drop(app.poll(&token).await)).await, claim, "the poll that claims");
     let search = Call::new("GET", "/trains/search").query("token", &token);
@@ -47,23 +55,34 @@ async fn every_request_is_one_round_trip_and_the_claim_a_second() {
         json!({ "offeringId": "T1", "sectionId": "A", "best": 2 }),
         json!({ "count": 1 }),
     ] {
-        let hold = sent(&redis, async || assert_eq!(app.hold(&token, choice.clone()).await.status, 200)).await;
+        let hold =
+            sent(&redis, async || assert_eq!(app.hold(&token, choice.clone()).await.status, 200)).await;
         assert_eq!(hold, one("evalsha"), "hold {choice}");
     }
     let release = json!({ "token": token, "offeringId": "T1", "seats": ["1A"] });
-    assert_eq!(sent(&redis, async || drop(app.post("/api/seat/cancel", release).await)).await, one("evalsha"), "release");
+    assert_eq!(
+        sent(&redis, async || drop(app.post("/api/seat/cancel", release).await)).await,
+        one("evalsha"),
+        "release"
+    );
     let mut location = String::new();
     let booked = sent(&redis, async || {
         location = app.book(&token, json!({})).await.header("location").expect("a location").to_owned();
     });
     assert_eq!(booked.await, one("evalsha"), "book what is held");
-    assert_eq!(sent(&redis, async || drop(app.book(&token, json!({})).await)).await, one("evalsha"), "book again");
+    assert_eq!(
+        sent(&redis, async || drop(app.book(&token, json!({})).await)).await,
+        one("evalsha"),
+        "book again"
+    );
     let read = Call::new("GET", &location).query("token", &token);
     assert_eq!(sent(&redis, async || drop(app.send(read).await)).await, one("evalsha_ro"), "read");
     let cancel = Call::new("DELETE", &location).query("token", &token);
     assert_eq!(sent(&redis, async || drop(app.send(cancel).await)).await, one("evalsha"), "cancel");
     let plain = app.active().await;
-    let booked = sent(&redis, async || assert_eq!(app.book(&plain, json!({ "seatCount": 2 })).await.status, 201)).await;
+    let booked =
+        sent(&redis, async || assert_eq!(app.book(&plain, json!({ "seatCount": 2 })).await.status, 201))
+            .await;
     assert_eq!(booked, one("evalsha"), "the plain booking");
     let leaver = app.active().await;
     assert_eq!(sent(&redis, async || drop(app.leave(&leaver).await)).await, one("evalsha"), "leave");

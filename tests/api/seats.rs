@@ -30,13 +30,27 @@ async fn search_filters_by_attributes_and_counts_what_is_left() {
         let all = app.send(Call::new("GET", path).query("token", &token)).await;
         let offerings = all.data()["offerings"].as_array().expect("a list").clone();
         assert_eq!(offerings.len(), 2);
-        assert_eq!((&offerings[0]["offeringId"], &offerings[0]["from"], &offerings[0]["date"]), (&json!("T1"), &json!("서울"), &json!("2027-02-05")));
-        assert_eq!(offerings[0]["sections"][0], json!({ "sectionId": "A", "name": "일반실", "price": 1000, "remaining": 15 }));
+        assert_eq!(
+            (&offerings[0]["offeringId"], &offerings[0]["from"], &offerings[0]["date"]),
+            (&json!("T1"), &json!("서울"), &json!("2027-02-05"))
+        );
+        assert_eq!(
+            offerings[0]["sections"][0],
+            json!({ "sectionId": "A", "name": "일반실", "price": 1000, "remaining": 15 })
+        );
         assert_eq!(offerings[0]["sections"][1]["remaining"], 10);
     }
-    let some = app.send(Call::new("GET", "/trains/search").query("token", &token).query("to", "서울").query("date", "2027-02-06")).await;
+    let some = app
+        .send(
+            Call::new("GET", "/trains/search")
+                .query("token", &token)
+                .query("to", "서울")
+                .query("date", "2027-02-06"),
+        )
+        .await;
     assert_eq!(some.data()["offerings"][0]["offeringId"], "T2");
-    let none = app.send(Call::new("GET", "/trains/search").query("token", &token).query("from", "평양")).await;
+    let none =
+        app.send(Call::new("GET", "/trains/search").query("token", &token).query("from", "평양")).await;
     assert_eq!(none.data()["offerings"], json!([]));
 }
 
@@ -67,7 +81,9 @@ async fn looking_needs_a_live_session() {
     for answer in [search(&buyer).await, seats(&buyer).await] {
         assert_eq!((answer.status, answer.code()), (409, "ALREADY_BOOKED"));
     }
-    let unknown = app.send(Call::new("GET", "/trains/search").query("token", &buyer).query("eventId", fresh_event())).await;
+    let unknown = app
+        .send(Call::new("GET", "/trains/search").query("token", &buyer).query("eventId", fresh_event()))
+        .await;
     assert_eq!(unknown.code(), "EVENT_NOT_FOUND");
     let unknown = app.send(seats_call(&buyer).query("eventId", fresh_event())).await;
     assert_eq!(unknown.code(), "EVENT_NOT_FOUND");
@@ -96,7 +112,8 @@ async fn the_seat_map_shows_rows_and_what_is_taken_and_never_by_whom() {
     }
     let missing = app.send(seats_call(&looker).query("sectionId", "Z")).await;
     assert_eq!((missing.status, missing.code()), (404, "SECTION_NOT_FOUND"));
-    let missing = app.send(Call::new("GET", "/api/seats").query("token", &looker).query("offeringId", "T9")).await;
+    let missing =
+        app.send(Call::new("GET", "/api/seats").query("token", &looker).query("offeringId", "T9")).await;
     assert_eq!((missing.status, missing.code()), (404, "OFFERING_NOT_FOUND"));
 }
 
@@ -156,15 +173,25 @@ async fn one_hold_budget_ends_the_holds_and_the_session() {
     let held = app.hold(&token, named(&["1A"])).await;
     let expires_at = app.now() + 120_000;
     // A hold near the end of the active window keeps its owner active to the hold's end.
-    assert_eq!((&held.data()["holdExpiresAt"], &held.data()["activeExpiresAt"]), (&json!(expires_at), &json!(expires_at)));
+    assert_eq!(
+        (&held.data()["holdExpiresAt"], &held.data()["activeExpiresAt"]),
+        (&json!(expires_at), &json!(expires_at))
+    );
     assert_eq!(held.data()["expiresIn"], 120);
-    let other = { app.leave(&other).await.data(); app.active().await };
+    let other = {
+        app.leave(&other).await.data();
+        app.active().await
+    };
     app.pass(30_000);
     assert_eq!(app.hold(&token, named(&["1B"])).await.data()["holdExpiresAt"], expires_at);
     release(&app, &token, json!({})).await.data();
     app.hold(&token, named(&["1C"])).await.data();
     assert_eq!(app.hold(&token, named(&["9Z"])).await.code(), "SEAT_NOT_FOUND");
-    assert_eq!(app.poll(&token).await.data()["activeExpiresAt"], expires_at, "releases and failures never move it");
+    assert_eq!(
+        app.poll(&token).await.data()["activeExpiresAt"],
+        expires_at,
+        "releases and failures never move it"
+    );
     app.at(expires_at - 1);
     assert_eq!(app.hold(&other, named(&["1C"])).await.code(), "SEAT_TAKEN");
     app.at(expires_at);
@@ -195,7 +222,10 @@ async fn seats_found_by_count_come_from_expired_holds_too() {
         choice["offeringId"] = json!("T1");
         choice["sectionId"] = json!("A");
         let refused = app.hold(&late, choice).await;
-        assert_eq!((refused.status, refused.code(), &refused.details()["remaining"]), (409, "SOLD_OUT", &json!(0)));
+        assert_eq!(
+            (refused.status, refused.code(), &refused.details()["remaining"]),
+            (409, "SOLD_OUT", &json!(0))
+        );
     }
     app.pass(119_000);
     let held = app.hold(&late, json!({ "offeringId": "T1", "sectionId": "A", "best": 4 })).await;
@@ -213,7 +243,10 @@ async fn only_the_owner_releases_and_twice_is_fine() {
     assert_eq!(release(&app, &owner, named(&["1B"])).await.data()["released"], 0);
     assert_eq!(taken(&app, &owner).await, json!({ "1A": "HELD", "1C": "HELD" }));
     app.hold(&other, named(&["1B"])).await.data();
-    assert_eq!(release(&app, &owner, json!({ "offeringId": "T1", "seatId": "1A" })).await.data()["released"], 1);
+    assert_eq!(
+        release(&app, &owner, json!({ "offeringId": "T1", "seatId": "1A" })).await.data()["released"],
+        1
+    );
     assert_eq!(release(&app, &owner, json!({})).await.data()["released"], 1);
     assert_eq!(release(&app, &owner, json!({})).await.data()["released"], 0);
     assert_eq!(app.remaining().await, 27);
@@ -303,10 +336,16 @@ async fn unknown_places_are_named() {
     let token = app.active().await;
     let hold = |choice: Value| app.hold(&token, choice);
     assert_eq!(hold(json!({ "offeringId": "T9", "seats": ["1A"] })).await.code(), "OFFERING_NOT_FOUND");
-    assert_eq!(hold(json!({ "offeringId": "T1", "sectionId": "Z", "count": 1 })).await.code(), "SECTION_NOT_FOUND");
+    assert_eq!(
+        hold(json!({ "offeringId": "T1", "sectionId": "Z", "count": 1 })).await.code(),
+        "SECTION_NOT_FOUND"
+    );
     assert_eq!(hold(json!({ "offeringId": "T2", "count": 1 })).await.code(), "SECTION_NOT_FOUND");
     let missing = hold(named(&["1A", "9Z"])).await;
-    assert_eq!((missing.status, missing.code(), &missing.details()["seats"]), (404, "SEAT_NOT_FOUND", &json!(["9Z"])));
+    assert_eq!(
+        (missing.status, missing.code(), &missing.details()["seats"]),
+        (404, "SEAT_NOT_FOUND", &json!(["9Z"]))
+    );
     let foreign = hold(json!({ "offeringId": "T1", "sectionId": "G", "seats": ["1A"] })).await;
     assert_eq!((foreign.code(), &foreign.details()["seats"]), ("SEAT_NOT_FOUND", &json!(["1A"])));
     assert_eq!(hold(json!({ "eventId": fresh_event(), "count": 1 })).await.code(), "EVENT_NOT_FOUND");
@@ -319,7 +358,8 @@ async fn maintenance_and_pause() {
     let token = app.active().await;
     let change = |change| app.store.change(&app.event, "tests", change);
     change(&store::StatusChange::Maintenance(true)).await.expect("redis answers").expect("known");
-    for refused in [app.hold(&token, named(&["1A"])).await, app.book(&token, json!({ "seatCount": 1 })).await] {
+    for refused in [app.hold(&token, named(&["1A"])).await, app.book(&token, json!({ "seatCount": 1 })).await]
+    {
         assert_eq!((refused.status, refused.code()), (503, "UNAVAILABLE"));
         assert!(refused.header("retry-after").is_some());
     }
@@ -387,14 +427,19 @@ async fn five_hundred_callers_for_one_seat() {
 
 #[tokio::test]
 async fn overlapping_pairs_go_to_one_of_two() {
-    let app = App::with(|sale| sale["admission"] = json!({ "perSecond": 100, "maxActive": 100, "activeSeconds": 86_400 })).await;
+    let app = App::with(|sale| {
+        sale["admission"] = json!({ "perSecond": 100, "maxActive": 100, "activeSeconds": 86_400 })
+    })
+    .await;
     let (x, y) = (app.active().await, app.active().await);
     for round in 0..500 {
-        let (first, second) = futures::join!(app.hold(&x, named(&["1A", "1B"])), app.hold(&y, named(&["1B", "1C"])));
+        let (first, second) =
+            futures::join!(app.hold(&x, named(&["1A", "1B"])), app.hold(&y, named(&["1B", "1C"])));
         let (first, second) = (first.status == 200, second.status == 200);
         assert!(first != second, "round {round}: exactly one gets 1B");
         let map = taken(&app, &x).await;
-        let expected = if first { json!({ "1A": "HELD", "1B": "HELD" }) } else { json!({ "1B": "HELD", "1C": "HELD" }) };
+        let expected =
+            if first { json!({ "1A": "HELD", "1B": "HELD" }) } else { json!({ "1B": "HELD", "1C": "HELD" }) };
         assert_eq!(map, expected, "round {round}");
         release(&app, if first { &x } else { &y }, json!({})).await.data();
     }

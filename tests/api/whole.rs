@@ -20,7 +20,8 @@ async fn a_buyer_joins_is_let_in_holds_books_and_cancels() {
     assert_eq!(polled.data()["status"], "ACTIVE");
     assert_eq!(polled.data()["activeExpiresAt"], app.now() + 180_000);
 
-    let found = app.send(Call::new("GET", "/trains/search").query("token", &token).query("from", "서울")).await;
+    let found =
+        app.send(Call::new("GET", "/trains/search").query("token", &token).query("from", "서울")).await;
     assert_eq!(found.data()["offerings"][0]["offeringId"], "T1");
     assert_eq!(found.data()["offerings"].as_array().expect("a list").len(), 1);
 

@@ -3,12 +3,12 @@
 //! Each [`App`] has an event of its own in the shared Redis and drives that event's clock. Requests are the events
 //! that API Gateway sends; every answer is held against openapi.yaml.
 
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
+use book::BookState;
 use bootstrap::State;
 use bootstrap::config::MasterKeys;
-use book::BookState;
 use domain::layout::Edition;
 use domain::{EventId, Millis};
 use futures::FutureExt;
@@ -91,7 +91,9 @@ impl Answer {
 
     /// The code of a failure; fails the test on a success.
     pub fn code(&self) -> &str {
-        self.json["error"]["code"].as_str().unwrap_or_else(|| panic!("no failure: {} {}", self.status, self.text))
+        self.json["error"]["code"]
+            .as_str()
+            .unwrap_or_else(|| panic!("no failure: {} {}", self.status, self.text))
     }
 
     /// Details of a failure.
@@ -172,7 +174,9 @@ impl Call {
 
     /// The event that API Gateway's HTTP API sends for it, payload format 2.0.
     pub fn event(&self) -> Value {
-        let escape = |text: &str| percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string();
+        let escape = |text: &str| {
+            percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
+        };
         let query: Vec<String> =
             self.query.iter().map(|(name, value)| format!("{}={}", escape(name), escape(value))).collect();
         let mut headers = serde_json::Map::new();
@@ -258,7 +262,12 @@ impl App {
         let state = State::new(self.store.clone(), gate, master);
         let outbox = outbox.unwrap_or_else(|| Arc::new(NoQueue));
         let functions = BookState { state, outbox };
-        Self { event: self.event.clone(), store: self.store.clone(), functions, now: AtomicI64::new(self.now()) }
+        Self {
+            event: self.event.clone(),
+            store: self.store.clone(),
+            functions,
+            now: AtomicI64::new(self.now()),
+        }
     }
 
     /// Create the sale or bring it to this definition; fails the test where that is refused.
@@ -387,7 +396,8 @@ impl App {
     /// Free places in the whole event, as `redis-cli GET` tells them.
     pub async fn remaining(&self) -> u64 {
         let progress = domain::command::Progress { event: self.event.clone() };
-        let progress = self.store.progress(&progress).await.expect("redis answers").expect("the event is known");
+        let progress =
+            self.store.progress(&progress).await.expect("redis answers").expect("the event is known");
         progress.view.remaining_seats
     }
 }

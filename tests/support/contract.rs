@@ -39,8 +39,10 @@ pub fn check(method: &str, path: &str, answer: &Answer) {
     let media = content.get(content_type).unwrap_or_else(|| panic!("{content_type} is not described: {at}"));
     if content_type == "application/json" {
         let validator = validator(&format!("{place} {content_type}"), &media["schema"]);
-        let errors: Vec<String> =
-            validator.iter_errors(&answer.json).map(|error| format!("{}: {error}", error.instance_path())).collect();
+        let errors: Vec<String> = validator
+            .iter_errors(&answer.json)
+            .map(|error| format!("{}: {error}", error.instance_path()))
+            .collect();
         assert!(errors.is_empty(), "{}\n{at}", errors.join("\n"));
     }
 }
@@ -50,7 +52,8 @@ fn response(method: &str, path: &str, status: u16) -> (String, &'static Value) {
     let method = method.to_lowercase();
     let paths = DOCUMENT["paths"].as_object().expect("paths");
     let template = paths.keys().find(|template| matches(template, path));
-    let described = template.and_then(|template| paths[template].get(&method).map(|operation| (template, operation)));
+    let described =
+        template.and_then(|template| paths[template].get(&method).map(|operation| (template, operation)));
     let Some((template, operation)) = described else {
         let shared = match (template, method.as_str()) {
             (None, _) => "NotFound",
@@ -68,7 +71,9 @@ fn response(method: &str, path: &str, status: u16) -> (String, &'static Value) {
 fn matches(template: &str, path: &str) -> bool {
     match template.split_once('{') {
         None => template == path,
-        Some((head, _)) => path.strip_prefix(head).is_some_and(|rest| !rest.is_empty() && !rest.contains('/')),
+        Some((head, _)) => {
+            path.strip_prefix(head).is_some_and(|rest| !rest.is_empty() && !rest.contains('/'))
+        }
     }
 }
 

@@ -58,7 +58,10 @@ fn dependencies(folder: &str) -> BTreeSet<String> {
 fn imports_point_inward() {
     let ours = ["store", "gateway", "records", "outbox", "bootstrap", "server"];
     let must_not: [(&str, &[&str]); 5] = [
-        ("crates/domain", &["tokio", "redis", "http", "hyper", "lambda_http", "tokio-postgres", "store", "gateway"]),
+        (
+            "crates/domain",
+            &["tokio", "redis", "http", "hyper", "lambda_http", "tokio-postgres", "store", "gateway"],
+        ),
         ("crates/store", &["http", "hyper", "lambda_http", "gateway", "records", "outbox"]),
         ("crates/gateway", &["redis", "tokio-postgres", "store", "records", "outbox"]),
         ("crates/records", &["redis", "lambda_http", "store", "gateway", "outbox"]),
@@ -91,7 +94,10 @@ fn mains_are_thin() {
     for name in functions() {
         let lines = read(&format!("functions/{name}/src/main.rs")).lines().count();
         assert!(lines <= 30, "functions/{name}/src/main.rs has {lines} lines");
-        assert!(root().join(format!("functions/{name}/src/handler.rs")).exists(), "functions/{name} has no handler.rs");
+        assert!(
+            root().join(format!("functions/{name}/src/handler.rs")).exists(),
+            "functions/{name} has no handler.rs"
+        );
     }
 }
 
@@ -111,7 +117,8 @@ fn every_function_is_deployed_has_an_event_and_a_test() {
 #[test]
 fn every_event_is_json() {
     for path in files("events", ".json") {
-        serde_json::from_str::<serde_json::Value>(&read(&path)).unwrap_or_else(|error| panic!("{path}: {error}"));
+        serde_json::from_str::<serde_json::Value>(&read(&path))
+            .unwrap_or_else(|error| panic!("{path}: {error}"));
     }
 }
 
@@ -124,7 +131,8 @@ fn routes_are_the_same_in_code_contract_and_template() {
         .iter()
         .flat_map(|(path, methods)| {
             let methods = methods.as_object().expect("methods").keys();
-            let methods = methods.filter(|method| ["get", "post", "delete", "put", "patch"].contains(&method.as_str()));
+            let methods =
+                methods.filter(|method| ["get", "post", "delete", "put", "patch"].contains(&method.as_str()));
             methods.map(|method| (method.to_uppercase(), path.split('{').next().unwrap_or(path).to_owned()))
         })
         .collect();
@@ -144,8 +152,25 @@ fn routes_are_the_same_in_code_contract_and_template() {
 fn every_outcome_has_a_row_and_every_code_is_described() {
     /// What is no refusal: answers, and what a command deals with itself.
     const ANSWERS: &[&str] = &[
-        "JOINED", "KNOWN", "REQUEUED", "LEFT", "POLLED", "PROGRESS", "FOUND", "SEATS", "HELD", "RELEASED", "BOOKED",
-        "RESERVED", "CANCELLED", "TICKED", "COUNTED", "APPLIED", "CHANGED", "STALE", "AGAIN",
+        "JOINED",
+        "KNOWN",
+        "REQUEUED",
+        "LEFT",
+        "POLLED",
+        "PROGRESS",
+        "FOUND",
+        "SEATS",
+        "HELD",
+        "RELEASED",
+        "BOOKED",
+        "RESERVED",
+        "CANCELLED",
+        "TICKED",
+        "COUNTED",
+        "APPLIED",
+        "CHANGED",
+        "STALE",
+        "AGAIN",
     ];
     /// What only operators meet.
     const OPERATORS: &[&str] = &["CONFLICT", "IN_USE"];
@@ -171,7 +196,8 @@ fn every_outcome_has_a_row_and_every_code_is_described() {
 #[test]
 fn one_file_reads_the_environment() {
     for path in files("crates", ".rs").into_iter().chain(files("functions", ".rs")) {
-        if path.ends_with("bootstrap/src/config.rs") || path.ends_with("build.rs") || path.contains("/tests/") {
+        if path.ends_with("bootstrap/src/config.rs") || path.ends_with("build.rs") || path.contains("/tests/")
+        {
             continue;
         }
         for (number, line) in read(&path).lines().enumerate() {
@@ -201,7 +227,8 @@ fn one_file_builds_keys() {
 fn every_key_is_in_the_table() {
     let keys = read("crates/store/src/keys.rs");
     let (table, code) = keys.split_once("use domain").expect("a table, then code");
-    for part in code.split('"').skip(1).step_by(2).filter(|part| part.contains(':') || part.contains("meta")) {
+    for part in code.split('"').skip(1).step_by(2).filter(|part| part.contains(':') || part.contains("meta"))
+    {
         let plain = part.replace("{{", "{").replace("}}", "}");
         let last = plain.rsplit(':').next().unwrap_or(&plain);
         assert!(last.starts_with('{') || table.contains(last), "the table of keys.rs has no {plain}");

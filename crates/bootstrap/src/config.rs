@@ -5,7 +5,7 @@
 //! | `REDIS_URL` | all but persist | `redis://` or `rediss://` address, credentials included |
 //! | `REDIS_CLUSTER` | all but persist | `true`: the address is a cluster's; default `false` |
 //! | `MASTER_KEY` | join, leave, poll, seats, hold-seat, book, admin | secret of at least 32 characters that signs keys and draws shuffles |
-//! | `PREVIOUS_MASTER_KEY` | the same | its predecessor, whose keys are still good |
+//! | `PREVIOUS_MASTER_KEY` | the same | its predecessor, whose keys are still good; draws follow `MASTER_KEY` alone, so change it while no shuffled sale is announced and not yet open |
 //! | `DEFAULT_EVENT_ID` | the HTTP functions | the sale of requests that name none |
 //! | `ORIGIN_SECRET` | the HTTP functions | with it, only requests that carry it in `x-origin-secret` are taken |
 //! | `CORS_ORIGINS` | the HTTP functions | origins whose pages may read answers, joined by commas; `*`: all |
@@ -69,7 +69,10 @@ impl MasterKeys {
                 return Err(ConfigError { name, reason: format!("is shorter than {MASTER_KEY_CHARACTERS}") });
             }
         }
-        Ok(Self { current: current.as_bytes().to_vec(), previous: previous.map(|key| key.as_bytes().to_vec()) })
+        Ok(Self {
+            current: current.as_bytes().to_vec(),
+            previous: previous.map(|key| key.as_bytes().to_vec()),
+        })
     }
 
     /// From the environment.
@@ -82,10 +85,10 @@ impl MasterKeys {
 pub fn gate() -> Result<Gate, ConfigError> {
     let default_event = match optional("DEFAULT_EVENT_ID") {
         None => None,
-        Some(id) => Some(id.parse::<EventId>().map_err(|error| ConfigError {
-            name: "DEFAULT_EVENT_ID",
-            reason: error.to_string(),
-        })?),
+        Some(id) => Some(
+            id.parse::<EventId>()
+                .map_err(|error| ConfigError { name: "DEFAULT_EVENT_ID", reason: error.to_string() })?,
+        ),
     };
     let origins = optional("CORS_ORIGINS").unwrap_or_default();
     let origins = origins.split(',').map(str::trim).filter(|origin| !origin.is_empty());

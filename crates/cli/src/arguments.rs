@@ -27,13 +27,13 @@ pub(crate) struct SystemArguments {
     /// Folder of a local system's data [default: .local]
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
-    /// A Redis, instead of the local system's
+    /// A Redis to use instead of the local system's
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) redis: Option<String>,
     /// The Redis named by --redis is a cluster
     #[arg(long, global = true, requires = "redis")]
     pub(crate) redis_cluster: bool,
-    /// A PostgreSQL, instead of the local system's
+    /// A PostgreSQL to use instead of the local system's
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) database: Option<String>,
 }
@@ -41,6 +41,9 @@ pub(crate) struct SystemArguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run the whole system in this process, until Ctrl-C
+    ///
+    /// It serves every endpoint on 127.0.0.1, ticks, and delivers what happens to PostgreSQL. Without --redis and
+    /// --database it starts its own redis-server and postgres under --data, and stops them when it ends.
     Serve(ServeArguments),
     /// Operate sales
     Event {
@@ -48,15 +51,14 @@ pub(crate) enum Command {
         command: EventCommand,
     },
     /// Look for what must never happen: Redis against PostgreSQL, and both against the rules
+    ///
+    /// A running sale moves while it is read, and facts are on their way to PostgreSQL. What differs is read again
+    /// until it has vanished or --patience is over; only what was found each time is a finding.
     Audit(AuditArguments),
     /// Write reservations to standard output, as PostgreSQL has them
     Export(ExportArguments),
 }
 
-/// Run the whole system in this process, until Ctrl-C.
-///
-/// It serves every endpoint on 127.0.0.1, ticks, and delivers what happens to PostgreSQL. Without --redis and
-/// --database it starts its own redis-server and postgres under --data and stops them when it ends.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArguments {
     /// Port on 127.0.0.1; 0: any free one
@@ -85,6 +87,7 @@ pub(crate) enum EventCommand {
     },
     /// Show an event: its state, its rules, its sections
     Show {
+        /// The event's id
         event: EventId,
         /// Print JSON, the definition included
         #[arg(long)]
@@ -97,13 +100,23 @@ pub(crate) enum EventCommand {
         json: bool,
     },
     /// Let people in: after a pause or a close; before its opening, open the sale now
-    Open { event: EventId },
+    Open {
+        /// The event's id
+        event: EventId,
+    },
     /// Admit nobody; everything else works
-    Pause { event: EventId },
+    Pause {
+        /// The event's id
+        event: EventId,
+    },
     /// End the sale: no join, hold or booking; reading, cancelling and paying go on
-    Close { event: EventId },
+    Close {
+        /// The event's id
+        event: EventId,
+    },
     /// Set how many people are let in a second
     Pace {
+        /// The event's id
         event: EventId,
         /// People a second
         #[arg(value_name = "N", allow_negative_numbers = true)]
@@ -111,6 +124,7 @@ pub(crate) enum EventCommand {
     },
     /// Tell everybody who waits something, at most 500 characters
     Message {
+        /// The event's id
         event: EventId,
         /// What to tell
         #[arg(required_unless_present = "clear")]
@@ -120,7 +134,12 @@ pub(crate) enum EventCommand {
         clear: bool,
     },
     /// Refuse holds and bookings for a while, or take them again
-    Maintenance { event: EventId, switch: Switch },
+    Maintenance {
+        /// The event's id
+        event: EventId,
+        /// Whether they are refused
+        switch: Switch,
+    },
     /// Recompute the draw of the line before the opening
     ///
     /// Each recorded place is compared with the score that the seed gives it, and the order in which people were
@@ -145,6 +164,7 @@ pub(crate) struct ApplyArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct VerifyArguments {
+    /// The event's id
     pub(crate) event: EventId,
     /// Write what is published at the opening: SHA-256 of each token in the draw, one a line, sorted
     #[arg(long, value_name = "FILE")]
@@ -154,12 +174,9 @@ pub(crate) struct VerifyArguments {
     pub(crate) json: bool,
 }
 
-/// Look for what must never happen: Redis against PostgreSQL, and both against the rules.
-///
-/// A running sale moves while it is read, and facts are on their way to PostgreSQL. What differs is read again until
-/// it has vanished or --patience is over; only what was found each time is a finding.
 #[derive(Debug, Args)]
 pub(crate) struct AuditArguments {
+    /// The event's id
     pub(crate) event: EventId,
     /// How long to wait for differences to vanish, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = admin::DEFAULT_PATIENCE_SECONDS)]
@@ -169,9 +186,9 @@ pub(crate) struct AuditArguments {
     pub(crate) json: bool,
 }
 
-/// Write reservations to standard output, as PostgreSQL has them.
 #[derive(Debug, Args)]
 pub(crate) struct ExportArguments {
+    /// The event's id
     pub(crate) event: EventId,
     /// The form
     #[arg(long, value_enum)]

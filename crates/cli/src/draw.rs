@@ -1,7 +1,6 @@
 //! `jari event verify-shuffle`.
 
 use std::fs;
-use std::io::{self, IsTerminal};
 use std::path::Path;
 
 use admin::{Command, DrawReport, Refused, Reply};
@@ -11,7 +10,7 @@ use domain::EventId;
 use crate::Ending;
 use crate::arguments::VerifyArguments;
 use crate::audit::findings;
-use crate::output::{Output, Times, counted, number};
+use crate::output::{Output, Progress, Times, counted, number};
 use crate::system::{System, refused, unexpected};
 
 pub(crate) async fn run(
@@ -55,14 +54,14 @@ fn summary(report: &DrawReport, times: Times) -> String {
     let places = format!("{}, {} of them waiting", counted(*places, "drawn place"), number(*waiting));
     format!(
         "{event}: {verdict}\n  commitment  {commitment}\n  seed        {seed}\n  places      {places}\n  \
-         calls       {} in order\n",
+         calls       {} checked\n",
         number(*admitted)
     )
 }
 
 /// SHA-256 of every token in the draw, sorted.
 async fn digests(system: &System, event: &EventId) -> anyhow::Result<Result<Vec<String>, Refused>> {
-    let shows_progress = io::stderr().is_terminal();
+    let progress = Progress::new(true);
     let mut all = Vec::new();
     let mut after = None;
     loop {
@@ -74,16 +73,12 @@ async fn digests(system: &System, event: &EventId) -> anyhow::Result<Result<Vec<
             Ok(other) => return Err(unexpected(&other)),
             Err(why) => return Ok(Err(why)),
         }
-        if shows_progress {
-            eprint!("\r{} …", counted(all.len() as u64, "place"));
-        }
+        progress.tell(counted(all.len() as u64, "place"));
         if after.is_none() {
             break;
         }
     }
-    if shows_progress {
-        eprint!("\r\x1b[K");
-    }
+    progress.end();
     all.sort_unstable();
     all.dedup();
     Ok(Ok(all))

@@ -37,7 +37,7 @@ pub(crate) async fn run(
             change(&system, Command::Close { event, by }, "closed", output).await
         }
         EventCommand::Pace { event, per_second } => {
-            let done = format!("{per_second} people/s from the next tick on");
+            let done = format!("{} people/s from the next tick on", pace(per_second));
             change(&system, Command::Pace { event, per_second, by }, &done, output).await
         }
         EventCommand::Message { event, text, .. } => {
@@ -284,10 +284,12 @@ fn counted_people(count: u64) -> String {
     format!("{} {}", number(count), if count == 1 { "person" } else { "people" })
 }
 
-/// Two digits behind the point where they say something.
+/// Three digits behind the point where they say something.
 fn pace(per_second: f64) -> String {
-    let text = format!("{per_second:.2}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    let text = format!("{per_second:.3}");
+    let (whole, part) = text.split_once('.').unwrap_or((&text, ""));
+    let whole = whole.parse().map_or_else(|_| whole.to_owned(), number);
+    format!("{whole}.{part}").trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 #[cfg(test)]
@@ -368,7 +370,9 @@ e                 MAINTENANCE  2026-08-31 22:00  1,234,567  19,998  20,000
 
     #[test]
     fn a_pace_has_no_needless_digits() {
-        for (value, text) in [(70.0, "70"), (0.5, "0.5"), (69.986, "69.99"), (0.0, "0")] {
+        for (value, text) in
+            [(70.0, "70"), (2_000.0, "2,000"), (0.5, "0.5"), (69.986, "69.986"), (0.001, "0.001"), (0.0, "0")]
+        {
             assert_eq!(pace(value), text);
         }
     }

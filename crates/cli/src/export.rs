@@ -8,7 +8,7 @@ use domain::reservation::ReservedPlaces;
 
 use crate::Ending;
 use crate::arguments::{ExportArguments, ExportFormat, SystemArguments};
-use crate::output::{Output, Times, counted};
+use crate::output::{Output, Progress, Times, counted};
 use crate::system::{System, refused, unexpected};
 
 pub(crate) async fn run(
@@ -19,7 +19,7 @@ pub(crate) async fn run(
     let ExportArguments { event, format, with_tokens } = arguments;
     let system = System::find(system)?;
     // Where standard output is the terminal itself, the lines are the progress.
-    let shows_progress = io::stderr().is_terminal() && !io::stdout().is_terminal();
+    let progress = Progress::new(!io::stdout().is_terminal());
     let (mut after, mut written) = (None, 0_u64);
     loop {
         let command = Command::Export { event: event.clone(), after, limit: MAX_EXPORT_PAGE, with_tokens };
@@ -34,9 +34,7 @@ pub(crate) async fn run(
             output.text(one(format, with_tokens, reservation)?)?;
             written += 1;
         }
-        if shows_progress {
-            eprint!("\r{} …", counted(written, "reservation"));
-        }
+        progress.tell(counted(written, "reservation"));
         after = next;
         if after.is_none() {
             break;
@@ -46,9 +44,7 @@ pub(crate) async fn run(
         output.text(before(format, with_tokens, true))?;
     }
     output.text(if format == ExportFormat::Json { "\n]\n" } else { "" })?;
-    if shows_progress {
-        eprintln!("\r\x1b[K{}", counted(written, "reservation"));
-    }
+    progress.end();
     Ok(Ending::Fine)
 }
 

@@ -45,7 +45,7 @@ fn main() -> ExitCode {
         // Whoever reads has had enough.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("jari: {}", in_a_line(&error));
+            output::complain(in_a_line(&error));
             ExitCode::from(2)
         }
     }

@@ -1,6 +1,7 @@
 //! What people read: numbers, times and tables for 80 columns, and what programs read: JSON.
 
-use std::io::{self, BufWriter, Write};
+use std::fmt::Display;
+use std::io::{self, BufWriter, IsTerminal, Write};
 
 use anyhow::Context;
 use domain::Millis;
@@ -39,6 +40,35 @@ impl Output {
 
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.writer.flush()
+    }
+}
+
+/// Says on standard error why there is nothing else to say. Where that is closed, nobody wants to know.
+pub(crate) fn complain(what: impl Display) {
+    let _ = writeln!(io::stderr(), "jari: {what}");
+}
+
+/// How far long work has come: a line on standard error that is written over, and only in a terminal.
+pub(crate) struct Progress {
+    is_shown: bool,
+}
+
+impl Progress {
+    pub(crate) fn new(is_shown: bool) -> Self {
+        Self { is_shown: is_shown && io::stderr().is_terminal() }
+    }
+
+    pub(crate) fn tell(&self, how_far: impl Display) {
+        if self.is_shown {
+            let _ = write!(io::stderr(), "\r{how_far} …");
+        }
+    }
+
+    /// Take the line away.
+    pub(crate) fn end(&self) {
+        if self.is_shown {
+            let _ = write!(io::stderr(), "\r\x1b[K");
+        }
     }
 }
 

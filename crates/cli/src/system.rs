@@ -4,15 +4,15 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use admin::{AdminState, Command, Refused, Reply};
+use admin::{AdminError, AdminState, Command, Refused, Reply};
 use anyhow::{Context, anyhow, bail};
 use bootstrap::config::MasterKeys;
 use records::RecordsConfig;
 use server::{Options, Running};
 use store::{Store, StoreConfig};
 
-use crate::Ending;
 use crate::arguments::{ServeArguments, SystemArguments};
+use crate::{Ending, output};
 
 const DEFAULT_DATA: &str = ".local";
 
@@ -54,7 +54,7 @@ impl System {
         };
         let running: Running =
             serde_json::from_str(&text).with_context(|| format!("{} does not read", path.display()))?;
-        let name = format!("the system of process {} that {} names", running.pid, path.display());
+        let name = format!("the local system (process {}, by {})", running.pid, path.display());
         let master = MasterKeys::new(&running.master_key, None)?;
         let store = StoreConfig::new(&running.redis, running.redis_cluster);
         Self::of(&store, Some(&running.database), Some(master), name)
@@ -66,10 +66,8 @@ impl System {
         master: Option<MasterKeys>,
         name: String,
     ) -> anyhow::Result<Self> {
-        // Both tell their cause themselves.
-        let store = Store::new(store).map_err(|error| anyhow!("{error}"))?;
-        let admin = AdminState::of(store, database.map(RecordsConfig::new), master);
-        Ok(Self { admin: admin.map_err(|error| anyhow!("{error}"))?, name })
+        let admin = AdminState::of(Store::new(store)?, database.map(RecordsConfig::new), master)?;
+        Ok(Self { admin, name })
     }
 
     /// Carry out a command. An error says that the system could not.
@@ -77,17 +75,18 @@ impl System {
         match admin::admin(&self.admin, command).await {
             Ok(Reply::Refused(refused)) => Ok(Err(refused)),
             Ok(reply) => Ok(Ok(reply)),
-            Err(error @ admin::AdminError::NotConfigured(_)) => {
-                bail!("{error}: name it with --database, or as the environment variable MASTER_KEY")
+            Err(error @ AdminError::NoDatabase) => Err(anyhow!("{error}: name it with --database")),
+            Err(error @ AdminError::NoMasterKey) => {
+                Err(anyhow!("{error}: put it into the environment as MASTER_KEY"))
             }
-            Err(error) => bail!("{} does not do it: {error}", self.name),
+            Err(error) => Err(anyhow::Error::from(error).context(self.name.clone())),
         }
     }
 }
 
 /// Says why nothing was done.
 pub(crate) fn refused(refused: &Refused) -> Ending {
-    eprintln!("jari: {refused}");
+    output::complain(refused);
     Ending::Found
 }
 

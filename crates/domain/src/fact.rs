@@ -28,9 +28,9 @@ impl FromStr for StreamId {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, &'static str> {
-        let parsed = text.split_once('-').and_then(|(ms, sequence)| {
-            Some(Self { ms: ms.parse().ok()?, sequence: sequence.parse().ok()? })
-        });
+        let parsed = text
+            .split_once('-')
+            .and_then(|(ms, sequence)| Some(Self { ms: ms.parse().ok()?, sequence: sequence.parse().ok()? }));
         parsed.ok_or("must be milliseconds-sequence")
     }
 }
@@ -208,7 +208,12 @@ mod tests {
             epoch: 1,
             id: "1700000000000-3".parse().unwrap(),
             at: Millis(1_700_000_000_000),
-            what: What::UserEnterQueue { token: Token::random(), ticket_number: Some(7), score: 7, account: None },
+            what: What::UserEnterQueue {
+                token: Token::random(),
+                ticket_number: Some(7),
+                score: 7,
+                account: None,
+            },
         };
         let text = serde_json::to_string(&fact).unwrap();
         assert!(text.contains(r#""kind":"USER_ENTER_QUEUE""#), "{text}");

@@ -265,7 +265,9 @@ mod tests {
         let read: ReservationId = id.to_string().parse().unwrap();
         assert_eq!(read, id);
         assert_eq!(read.event().as_str(), "concert-2026");
-        for text in ["x", "a.b", "A.00000000-0000-4000-8000-000000000000", ".00000000-0000-4000-8000-000000000000"] {
+        for text in
+            ["x", "a.b", "A.00000000-0000-4000-8000-000000000000", ".00000000-0000-4000-8000-000000000000"]
+        {
             assert!(text.parse::<ReservationId>().is_err(), "{text:?}");
         }
     }

@@ -66,7 +66,9 @@ impl FromStr for Items {
             let at = rest.find(['=', '*'])?;
             let (price, units) = rest.split_at(at);
             let units = match units.split_at(1) {
-                ("=", seats) => Units::Seats(seats.split(',').map(|seat| seat.parse().ok()).collect::<Option<_>>()?),
+                ("=", seats) => {
+                    Units::Seats(seats.split(',').map(|seat| seat.parse().ok()).collect::<Option<_>>()?)
+                }
                 (_, count) => Units::Count(count.parse().ok()?),
             };
             Some(Item { section: section.parse().ok()?, price: price.parse().ok()?, units })

@@ -53,9 +53,15 @@ mod tests {
 
     #[test]
     fn intervals_grow_with_the_rank_and_before_the_opening_with_time_alone() {
-        for (rank, expected) in
-            [(1, 1_000), (100, 1_000), (101, 2_000), (1_001, 3_000), (10_001, 5_000), (100_000, 5_000), (100_001, 10_000)]
-        {
+        for (rank, expected) in [
+            (1, 1_000),
+            (100, 1_000),
+            (101, 2_000),
+            (1_001, 3_000),
+            (10_001, 5_000),
+            (100_000, 5_000),
+            (100_001, 10_000),
+        ] {
             assert_eq!(poll_interval_ms(Some(rank), 0), expected, "rank {rank}");
         }
         for (until, expected) in [(1, 2_000), (60_001, 5_000), (600_001, 10_000)] {

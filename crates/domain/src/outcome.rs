@@ -132,7 +132,9 @@ impl SaleStatus {
 
     /// The status that a word names.
     pub fn from_word(word: &str) -> Option<Self> {
-        [Self::Upcoming, Self::Open, Self::Paused, Self::Closed].into_iter().find(|status| status.as_str() == word)
+        [Self::Upcoming, Self::Open, Self::Paused, Self::Closed]
+            .into_iter()
+            .find(|status| status.as_str() == word)
     }
 }
 

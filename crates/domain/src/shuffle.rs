@@ -83,9 +83,8 @@ mod tests {
     #[test]
     fn the_published_seed_gives_the_commitment_and_every_score() {
         let seed = seed("master");
-        let revealed: Vec<u8> = (0..32)
-            .map(|at| u8::from_str_radix(&seed.reveal()[2 * at..2 * at + 2], 16).unwrap())
-            .collect();
+        let revealed: Vec<u8> =
+            (0..32).map(|at| u8::from_str_radix(&seed.reveal()[2 * at..2 * at + 2], 16).unwrap()).collect();
         assert_eq!(hex(&Sha256::digest(&revealed)), seed.commitment());
         let token = Token::random();
         assert_eq!(seed.score(token), seed.score_of_digest(&token_digest(token)));

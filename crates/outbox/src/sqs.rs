@@ -62,6 +62,11 @@ impl SqsOutbox {
         Self { config, client: OnceCell::new() }
     }
 
+    /// An outbox on a client that is there already; that client's own timeouts hold.
+    pub fn with_client(config: SqsConfig, client: Client) -> Self {
+        Self { config, client: OnceCell::new_with(Some(client)) }
+    }
+
     async fn client(&self) -> &Client {
         self.client.get_or_init(|| connect(self.config.operation_timeout)).await
     }
@@ -166,8 +171,7 @@ mod tests {
         let config = SqsConfig { bookings_url: url.clone(), line_url: url, operation_timeout };
         let shared =
             shared_config(operation_timeout).region("eu-west-1").endpoint_url(endpoint).test_credentials();
-        let outbox = SqsOutbox::new(config);
-        outbox.client.set(Client::new(&shared.load().await)).unwrap();
+        let outbox = SqsOutbox::with_client(config, Client::new(&shared.load().await));
         let message = Message { body: "{}".to_owned(), carries: Vec::new() };
         let started = std::time::Instant::now();
         assert_eq!(outbox.send(Queue::Line, vec![message; 12]).await, [false; 12]);

@@ -18,7 +18,10 @@ pub(crate) fn event(parts: Parts, body: &[u8], peer: IpAddr) -> HttpEvent {
         request_context: HttpEventContext {
             request_id: Some(uuid::Uuid::new_v4().to_string()),
             stage: Some("$default".to_owned()),
-            http: HttpEventLine { method: parts.method.as_str().to_owned(), source_ip: Some(peer.to_string()) },
+            http: HttpEventLine {
+                method: parts.method.as_str().to_owned(),
+                source_ip: Some(peer.to_string()),
+            },
         },
         body: (!body.is_empty()).then(|| text.map_or_else(|| STANDARD.encode(body), str::to_owned)),
         is_base64_encoded: text.is_none(),

@@ -81,7 +81,7 @@ impl Running {
 /// Requests under way get this long to end.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 /// Redis and PostgreSQL get this long to be ready.
-const READY_TIMEOUT: Duration = Duration::from_secs(60);
+const READY_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Serve until SIGINT or SIGTERM.
 pub async fn serve(options: Options) -> anyhow::Result<()> {
@@ -182,21 +182,19 @@ struct Services {
 impl Services {
     async fn start(options: &Options, data: &Path) -> anyhow::Result<Self> {
         let mut own = Vec::new();
-        let redis_url = match &options.redis {
-            Some(url) => url.clone(),
-            None => {
-                let (service, url) = service::redis(data, READY_TIMEOUT).await?;
-                own.push(service);
-                url
-            }
+        let redis_url = if let Some(url) = &options.redis {
+            url.clone()
+        } else {
+            let (service, url) = service::redis(data, READY_TIMEOUT).await?;
+            own.push(service);
+            url
         };
-        let database_url = match &options.database {
-            Some(url) => url.clone(),
-            None => {
-                let (service, url) = service::postgres(data, READY_TIMEOUT).await?;
-                own.push(service);
-                url
-            }
+        let database_url = if let Some(url) = &options.database {
+            url.clone()
+        } else {
+            let (service, url) = service::postgres(data, READY_TIMEOUT).await?;
+            own.push(service);
+            url
         };
         Ok(Self { redis_url, database_url, own })
     }
@@ -243,7 +241,13 @@ impl System {
     /// The listener, the ticks, the relay and the delivery of what handlers send.
     fn spawn(&self, socket: TcpListener, stopping: &watch::Receiver<bool>) -> Vec<JoinHandle<()>> {
         let every_second = |name: &'static str, round: Round| {
-            tokio::spawn(each_second(name, stopping.clone(), self.store.clone(), Arc::clone(&self.queue), round))
+            tokio::spawn(each_second(
+                name,
+                stopping.clone(),
+                self.store.clone(),
+                Arc::clone(&self.queue),
+                round,
+            ))
         };
         vec![
             tokio::spawn(listener::listen(socket, Arc::clone(&self.functions), stopping.clone())),

@@ -54,7 +54,11 @@ impl Functions {
 }
 
 /// Serve until the system stops, then let requests under way end.
-pub(crate) async fn listen(socket: TcpListener, functions: Arc<Functions>, mut stopping: watch::Receiver<bool>) {
+pub(crate) async fn listen(
+    socket: TcpListener,
+    functions: Arc<Functions>,
+    mut stopping: watch::Receiver<bool>,
+) {
     let graceful = GracefulShutdown::new();
     let connections = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
@@ -100,7 +104,7 @@ async fn serve(
     let body = match tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, BODY_BYTES).collect()).await {
         Ok(Ok(body)) => body.to_bytes(),
         // Too long, or broken off: so long that its function refuses it.
-        _ => Bytes::from_static(&[b' '; BODY_BYTES]),
+        _ => Bytes::from(vec![b' '; BODY_BYTES]),
     };
     let event = events::event(parts, &body, peer);
     let (parts, body) = functions.answer(gateway::accept(event)).await.into_parts();

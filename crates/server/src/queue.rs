@@ -72,7 +72,10 @@ impl LocalQueue {
         match persist::persist(&self.records, event).await {
             Ok(response) => {
                 let failed = |at: usize| {
-                    response.batch_item_failures.iter().any(|failure| failure.item_identifier == at.to_string())
+                    response
+                        .batch_item_failures
+                        .iter()
+                        .any(|failure| failure.item_identifier == at.to_string())
                 };
                 Some((0..messages.len()).map(|at| !failed(at)).collect())
             }
@@ -113,7 +116,9 @@ impl LocalQueue {
             .open(&self.dead_letters)
             .and_then(|mut file| writeln!(file, "{}", message.body));
         match written {
-            Ok(()) => tracing::error!(file = %self.dead_letters.display(), "a message went to the dead letters"),
+            Ok(()) => {
+                tracing::error!(file = %self.dead_letters.display(), "a message went to the dead letters")
+            }
             Err(ref error) => tracing::error!(%error, "a message is refused and stays in the journal"),
         }
         written.is_ok()

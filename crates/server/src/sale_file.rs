@@ -27,7 +27,9 @@ impl FromStr for SaleFile {
         };
         let opens_in_ms = match when {
             "now" => 0,
-            when => after_ms(when).ok_or_else(|| format!("{when:?} is not now or +N followed by s, m or h"))?,
+            when => {
+                after_ms(when).ok_or_else(|| format!("{when:?} is not now or +N followed by s, m or h"))?
+            }
         };
         Ok(Self { path: path.into(), opens_in_ms: Some(opens_in_ms) })
     }
@@ -79,7 +81,10 @@ impl SaleFile {
             return Ok(());
         }
         let command = Command::Apply { definition: text.into(), opens_at, by: "serve".to_owned() };
-        match admin::admin(admin, command).await.with_context(|| format!("cannot apply {}", self.path.display()))? {
+        match admin::admin(admin, command)
+            .await
+            .with_context(|| format!("cannot apply {}", self.path.display()))?
+        {
             Reply::Refused(refused) => bail!("cannot apply {}: {refused}", self.path.display()),
             _ => Ok(()),
         }
@@ -98,7 +103,9 @@ mod tests {
         assert_eq!(read("a.json@now"), file("a.json", Some(0)));
         assert_eq!(read("a@b.json@+2m"), file("a@b.json", Some(120_000)));
         assert_eq!(read("a.json@+90s"), file("a.json", Some(90_000)));
-        for text in ["a.json@", "a.json@+", "a.json@2m", "a.json@+2", "a.json@+-2m", "a.json@+2d", "a.json@+분"] {
+        for text in
+            ["a.json@", "a.json@+", "a.json@2m", "a.json@+2", "a.json@+-2m", "a.json@+2d", "a.json@+분"]
+        {
             assert!(read(text).is_err(), "{text}");
         }
     }

@@ -45,8 +45,9 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    fn spawn(name: &'static str, signal: &str, program: &[String], log: &Path) -> anyhow::Result<Self> {
+    async fn spawn(name: &'static str, signal: &str, program: &[String], log: &Path) -> anyhow::Result<Self> {
         let log = File::options().create(true).append(true).open(log)?;
+        alone(name, &log).await?;
         let mut command = Command::new("sh");
         command.args(["-c", KEEPER, "keeper", signal]).args(program);
         command.stdin(Stdio::piped()).stdout(log.try_clone()?).stderr(log).process_group(0);
@@ -89,6 +90,19 @@ impl Service {
     }
 }
 
+/// Wait until the service of an earlier start has ended: one that was killed a moment ago leaves its services
+/// ending. A service keeps the lock on its log for as long as it or its keeper runs, as its output is the locked file.
+async fn alone(name: &str, log: &File) -> anyhow::Result<()> {
+    let start = Instant::now();
+    while log.try_lock().is_err() {
+        if start.elapsed() > STOP_TIMEOUT {
+            bail!("the {name} of an earlier start does not end");
+        }
+        tokio::time::sleep(POLL_INTERVAL).await;
+    }
+    Ok(())
+}
+
 /// A port that was free a moment ago.
 fn free_port() -> anyhow::Result<u16> {
     Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
@@ -100,12 +114,14 @@ pub(crate) async fn redis(data: &Path, timeout: Duration) -> anyhow::Result<(Ser
     private_folder(&folder)?;
     let (port, log) = (free_port()?, data.join("redis.log"));
     let program = program("redis-server", &[])?;
-    let settings = format!("--bind 127.0.0.1 --port {port} --appendonly yes --maxmemory-policy noeviction --daemonize no");
+    let settings = format!(
+        "--bind 127.0.0.1 --port {port} --appendonly yes --maxmemory-policy noeviction --daemonize no"
+    );
     let mut arguments = vec![program.display().to_string()];
     arguments.extend(settings.split(' ').map(str::to_owned));
     // An empty value turns snapshots off: the append-only file is what a restart reads.
     arguments.extend(["--save".to_owned(), String::new(), "--dir".to_owned(), folder.display().to_string()]);
-    let mut service = Service::spawn("redis-server", "TERM", &arguments, &log)?;
+    let mut service = Service::spawn("redis-server", "TERM", &arguments, &log).await?;
     let url = format!("redis://127.0.0.1:{port}/");
     let store = store::Store::new(&store::StoreConfig::new(&url, false))?;
     service.ready(timeout, &log, async || store.ping().await.is_ok()).await?;
@@ -126,7 +142,7 @@ pub(crate) async fn postgres(data: &Path, timeout: Duration) -> anyhow::Result<(
     arguments.extend(["-D".to_owned(), cluster.display().to_string(), "-k".to_owned(), String::new()]);
     arguments.extend(["-h", "127.0.0.1", "-p", &port.to_string()].map(str::to_owned));
     // INT is PostgreSQL's fast shutdown.
-    let mut service = Service::spawn("postgres", "INT", &arguments, &log)?;
+    let mut service = Service::spawn("postgres", "INT", &arguments, &log).await?;
     let status = cluster.join("postmaster.pid");
     service.ready(timeout, &log, async || is_postgres_ready(&status, port)).await?;
     Ok((service, format!("postgres://{DATABASE_USER}@127.0.0.1:{port}/postgres")))
@@ -144,8 +160,10 @@ async fn initialise(user: &ServerUser, cluster: &Path) -> anyhow::Result<()> {
     arguments.push(binary("initdb")?.display().to_string());
     arguments.extend(["-D".to_owned(), cluster.display().to_string()]);
     // It listens on 127.0.0.1 alone, for whoever works on this machine.
-    arguments.extend(["-U", DATABASE_USER, "-A", "trust", "--locale=C", "--encoding=UTF8"].map(str::to_owned));
-    let output = Command::new(&arguments[0]).args(&arguments[1..]).output().await.context("cannot run initdb")?;
+    arguments
+        .extend(["-U", DATABASE_USER, "-A", "trust", "--locale=C", "--encoding=UTF8"].map(str::to_owned));
+    let output =
+        Command::new(&arguments[0]).args(&arguments[1..]).output().await.context("cannot run initdb")?;
     if !output.status.success() {
         bail!("initdb failed: {}", String::from_utf8_lossy(&output.stderr).trim());
     }

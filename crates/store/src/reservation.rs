@@ -61,7 +61,8 @@ impl Store {
 pub(crate) fn read(fields: &HashMap<String, String>, edition: &Edition) -> Result<Reservation, StoreError> {
     // Named by its id alone: the fields hold the token, and errors are logged.
     let id = fields.get("id").map_or("without id", String::as_str);
-    let malformed = |what: &str| StoreError::Malformed { step: "reservation", reply: format!("{id}: {what}") };
+    let malformed =
+        |what: &str| StoreError::Malformed { step: "reservation", reply: format!("{id}: {what}") };
     let text = |name: &str| fields.get(name).map(String::as_str).ok_or_else(|| malformed(name));
     let number = |name: &str| text(name)?.parse::<i64>().map_err(|_| malformed(name));
     let items: Items = text("items")?.parse().map_err(|_| malformed("items"))?;

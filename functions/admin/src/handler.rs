@@ -36,9 +36,12 @@ pub enum AdminError {
     /// The tables could not be made.
     #[error(transparent)]
     Migrate(#[from] MigrateError),
-    /// The command needs what this system was not told.
-    #[error("this needs {0}, which is not configured")]
-    NotConfigured(&'static str),
+    /// The command needs PostgreSQL, and nobody said where it is.
+    #[error("this needs the database, and none is named")]
+    NoDatabase,
+    /// The command needs the seed of a draw, which comes from the master key.
+    #[error("this needs the master key, and none is given")]
+    NoMasterKey,
 }
 
 /// What commands work on.
@@ -78,11 +81,11 @@ impl AdminState {
     }
 
     fn records(&self) -> Result<&Records, AdminError> {
-        self.records.as_ref().ok_or(AdminError::NotConfigured("the database"))
+        self.records.as_ref().ok_or(AdminError::NoDatabase)
     }
 
     fn seed(&self, event: &EventId) -> Result<Seed, AdminError> {
-        let master = self.master.as_ref().ok_or(AdminError::NotConfigured("the master key"))?;
+        let master = self.master.as_ref().ok_or(AdminError::NoMasterKey)?;
         Ok(Seed::of(&master.current, event))
     }
 }
@@ -111,7 +114,7 @@ pub async fn admin(state: &AdminState, command: Command) -> Result<Reply, AdminE
             export::export(state, &event, after.as_ref(), limit, with_tokens).await
         }
         Command::Migrate => {
-            let config = state.migrations.as_ref().ok_or(AdminError::NotConfigured("the database"))?;
+            let config = state.migrations.as_ref().ok_or(AdminError::NoDatabase)?;
             Ok(Reply::Migrated { applied: records::migrate(config).await? })
         }
     }

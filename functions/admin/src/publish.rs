@@ -1,7 +1,7 @@
 //! Create and change sales. Nothing here touches what is held or sold: a step of the store refuses that.
 
 use domain::layout::Edition;
-use domain::sale::{PreQueue, Problem, Sale, check};
+use domain::sale::{MAX_PER_SECOND, MIN_PER_SECOND, PreQueue, Problem, Sale, check};
 use domain::{EventId, Millis};
 use serde_json::{Value, json};
 use store::{Applied, EventState, StatusChange, Store};
@@ -84,13 +84,13 @@ pub(crate) async fn pace(
     by: &str,
 ) -> Result<Reply, AdminError> {
     allowed!(check_name(by));
+    allowed!(check_pace(per_second));
     let make = |known: Option<&EventState>, _| {
         let mut sale = known_sale(known, event)?;
         if let Some(known) = known {
             check_not_over(known)?;
         }
         sale.admission.per_second = per_second;
-        checked_again(&sale)?;
         Ok(sale)
     };
     let (version, _) = allowed!(publish(store, event, by, "pace", make).await?);
@@ -211,6 +211,14 @@ fn check_name(by: &str) -> Allowed<()> {
     if fits { Ok(()) } else { Err(Refused::value("by", reason)) }
 }
 
+fn check_pace(per_second: f64) -> Allowed<()> {
+    if (MIN_PER_SECOND..=MAX_PER_SECOND).contains(&per_second) {
+        return Ok(());
+    }
+    let reason = format!("must be from {MIN_PER_SECOND} to {MAX_PER_SECOND}; to admit nobody, pause");
+    Err(Refused::value("perSecond", reason))
+}
+
 fn check_not_over(state: &EventState) -> Allowed<()> {
     let sale = &state.edition.sale;
     if sale.closes_at > state.view.now {
@@ -317,7 +325,9 @@ mod tests {
             let mut sale = sale("fifo");
             sale.admission.per_second = per_second;
             assert!(reason(checked_again(&sale)).contains("$.admission.perSecond"), "{per_second}");
+            assert!(reason(check_pace(per_second)).starts_with("perSecond must be from"), "{per_second}");
         }
+        assert_eq!(check_pace(0.001), Ok(()));
         let mut long = sale("fifo");
         long.opens_at = long.closes_at.plus(-91 * 86_400_000);
         assert!(reason(checked_again(&long)).contains("at most 90 days"));

@@ -10,7 +10,7 @@ use store::{Store, StoreError, Tick};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 /// How long a scheduled run ticks: twice the schedule's minute, so that no gap opens.
-pub const RUN: Duration = Duration::from_secs(120);
+pub const RUN: Duration = Duration::from_mins(2);
 /// Between two ticks.
 pub const INTERVAL: Duration = Duration::from_secs(1);
 /// Calls of one event's step in one tick at most, where one alone does not get through.

@@ -23,7 +23,12 @@ async fn join(state: &State, request: &Request) -> Answer {
     let join = request::join(&state.gate, request)?;
     let new = state.drawn(&join.event, Token::random());
     let joined = state.store.join(&join, new.token, new.score).await.answered()?;
-    let asker = Asker { keys: &state.keys, event: &join.event, token: new.token, ticket_number: joined.ticket_number };
+    let asker = Asker {
+        keys: &state.keys,
+        event: &join.event,
+        token: new.token,
+        ticket_number: joined.ticket_number,
+    };
     response::joined(asker, &joined)
 }
 

@@ -25,7 +25,9 @@ async fn poll(state: &State, request: &Request) -> Answer {
     let poll = request::poll(&state.gate, request)?;
     let key = poll.key.as_deref().and_then(|key| state.keys.check(&poll.event, poll.token, key));
     let limited = match key.as_ref().map(|key| key.window(Millis::now())) {
-        Some(Window::TooEarly { wait_ms }) => return Err(Refusal::RateLimit { retry_after_ms: wait_ms }.into()),
+        Some(Window::TooEarly { wait_ms }) => {
+            return Err(Refusal::RateLimit { retry_after_ms: wait_ms }.into());
+        }
         Some(Window::Open) => false,
         Some(Window::Over) | None => true,
     };

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use domain::EventId;
 use domain::fact::{Fact, StreamId};
-use outbox::Outbox;
+use outbox::{Outbox, Queue};
 use store::{Store, StoreError};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
@@ -18,6 +18,8 @@ const INTERVAL: Duration = Duration::from_secs(1);
 pub const SETTLE_MS: u64 = 1_000;
 /// Pages of one event's journal in one round at most.
 const PAGES_A_ROUND: u32 = 50;
+/// Bookings and line.
+const QUEUES: usize = 2;
 
 /// Relay each second for `run`.
 pub async fn run(store: &Store, outbox: &dyn Outbox, run: Duration) -> Result<(), StoreError> {
@@ -44,7 +46,13 @@ pub async fn relay(store: &Store, outbox: &dyn Outbox, settle_ms: u64) -> Result
     Ok(taken)
 }
 
-async fn relay_event(store: &Store, outbox: &dyn Outbox, event: &EventId, until_ms: u64) -> Result<usize, StoreError> {
+async fn relay_event(
+    store: &Store,
+    outbox: &dyn Outbox,
+    event: &EventId,
+    until_ms: u64,
+) -> Result<usize, StoreError> {
+    let mut sender = Sender { outbox, refusing: HashSet::new() };
     let mut from = None;
     let mut taken = 0;
     for _ in 0..PAGES_A_ROUND {
@@ -52,33 +60,50 @@ async fn relay_event(store: &Store, outbox: &dyn Outbox, event: &EventId, until_
         for (id, reason) in &page.unreadable {
             tracing::error!(%event, %id, reason, "a journal entry is no fact; it stays where it is");
         }
-        let ids = send(outbox, &page.facts).await;
+        let ids = sender.send(&page.facts).await;
         store.forget(event, &ids).await?;
         taken += ids.len();
-        if ids.len() < page.facts.len() {
-            // A queue is not taking: what is left waits in the journal for the next round.
-            break;
-        }
         match page.next {
-            Some(next) => from = Some(next),
-            None => break,
+            Some(next) if sender.refusing.len() < QUEUES => from = Some(next),
+            // The end, or no queue is taking: what is left waits in the journal for the next round.
+            _ => break,
         }
     }
     Ok(taken)
 }
 
-/// Send facts; answers the ids that a queue took.
-async fn send(outbox: &dyn Outbox, facts: &[Fact]) -> Vec<StreamId> {
-    let mut taken = HashSet::new();
-    for (queue, messages) in outbox::pack(facts) {
-        for batch in outbox::batches(messages) {
-            let carried: Vec<Vec<StreamId>> = batch
-                .iter()
-                .map(|message| message.carries.iter().flat_map(|carried| carried.ids.iter().copied()).collect())
-                .collect();
-            let answers = outbox.send(queue, batch).await;
-            taken.extend(carried.into_iter().zip(answers).filter(|(_, took)| *took).flat_map(|(ids, _)| ids));
+/// What sends the facts of one event in one round.
+struct Sender<'a> {
+    outbox: &'a dyn Outbox,
+    /// Queues that took nothing of a batch: not asked again in this round, while the other one goes on. Bookings
+    /// never wait behind the line's facts.
+    refusing: HashSet<Queue>,
+}
+
+impl Sender<'_> {
+    /// Send facts; answers the ids that a queue took.
+    async fn send(&mut self, facts: &[Fact]) -> Vec<StreamId> {
+        let mut taken = HashSet::new();
+        for (queue, messages) in outbox::pack(facts) {
+            for batch in outbox::batches(messages) {
+                if self.refusing.contains(&queue) {
+                    break;
+                }
+                let carried: Vec<Vec<StreamId>> = batch
+                    .iter()
+                    .map(|message| {
+                        message.carries.iter().flat_map(|carried| carried.ids.iter().copied()).collect()
+                    })
+                    .collect();
+                let answers = self.outbox.send(queue, batch).await;
+                if !answers.contains(&true) {
+                    self.refusing.insert(queue);
+                }
+                taken.extend(
+                    carried.into_iter().zip(answers).filter(|(_, took)| *took).flat_map(|(ids, _)| ids),
+                );
+            }
         }
+        taken.into_iter().collect()
     }
-    taken.into_iter().collect()
 }

@@ -17,6 +17,7 @@ async fn main() -> anyhow::Result<()> {
     start_telemetry();
     let store = Store::new(&config::store()?)?;
     let outbox = SqsOutbox::new(config::queues(SEND_TIMEOUT)?);
-    let run = |_: LambdaEvent<Value>| relay::run(&store, &outbox, relay::RUN).map_err(lambda_runtime::Error::from);
+    let run =
+        |_: LambdaEvent<Value>| relay::run(&store, &outbox, relay::RUN).map_err(lambda_runtime::Error::from);
     lambda_runtime::run(service_fn(run)).await.map_err(anyhow::Error::from_boxed)
 }

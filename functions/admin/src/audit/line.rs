@@ -77,8 +77,8 @@ impl Pace {
         if fact.at < opens_at {
             self.findings.add(Fault::AdmittedTooEarly, &place, format!("{opens_at} or later"), fact.at);
         }
-        // A pace below one person a bank still saves up for one.
-        let bank = (rate * BANK_SECONDS).max(1.0);
+        // A part of a person is kept on top.
+        let bank = rate * BANK_SECONDS + 1.0;
         let elapsed_ms = self.last.map(|(_, at)| (fact.at.0 - at.0).max(0));
         self.credit = elapsed_ms.map_or(bank, |ms| (self.credit + rate * ms as f64 / 1_000.0).min(bank));
         let people = places.len();

@@ -57,18 +57,18 @@ impl<'a> Rows<'a> {
 
     /// What is wrong, and the reservations that keep seats and that Redis has rightly forgotten.
     pub(crate) fn end(mut self) -> (Findings, Vec<Reservation>) {
-        for (id, reservation) in &self.redis {
-            if !self.seen.contains(*id) {
-                match self.pending.get(*id) {
-                    // It is written once the journal has been taken.
-                    Some(pending) if differences(reservation, pending).is_none() => {}
-                    _ => {
-                        let expected =
-                            format!("version {}, {}", reservation.version, reservation.status.as_str());
-                        self.findings.add(Fault::MissingRow, id.to_string(), expected, "no row and no fact");
-                    }
-                }
-            }
+        let mut missing: Vec<&Reservation> = self.redis.values().copied().collect();
+        missing.retain(|reservation| {
+            let id = &reservation.reservation_id;
+            // What the journal has is written once it has been taken.
+            let is_pending =
+                self.pending.get(id).is_some_and(|pending| differences(reservation, pending).is_none());
+            !self.seen.contains(id) && !is_pending
+        });
+        missing.sort_unstable_by(|one, other| one.reservation_id.cmp(&other.reservation_id));
+        for Reservation { reservation_id, version, status, .. } in missing {
+            let expected = format!("version {version}, {}", status.as_str());
+            self.findings.add(Fault::MissingRow, reservation_id.to_string(), expected, "no row and no fact");
         }
         (self.findings, self.forgotten)
     }

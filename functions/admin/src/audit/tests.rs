@@ -421,12 +421,12 @@ fn nobody_is_called_before_the_opening_or_past_the_pace() {
     let history = history();
     assert_eq!(pace(&history, &[(1, 1_000, 10), (2, 2_000, 10), (3, 4_000, 20)]), []);
     assert_eq!(
-        pace(&history, &[(1, 1_000, 20), (2, 1_500, 5), (3, 9_000, 20)]),
+        pace(&history, &[(1, 1_000, 21), (2, 1_500, 5), (3, 9_000, 21)]),
         [],
         "two seconds are banked"
     );
-    assert_eq!(pace(&history, &[(1, 1_000, 21)]), [Fault::AdmittedTooFast]);
-    assert_eq!(pace(&history, &[(1, 1_000, 20), (2, 1_500, 6)]), [Fault::AdmittedTooFast]);
+    assert_eq!(pace(&history, &[(1, 1_000, 22)]), [Fault::AdmittedTooFast]);
+    assert_eq!(pace(&history, &[(1, 1_000, 21), (2, 1_500, 6)]), [Fault::AdmittedTooFast]);
     assert_eq!(pace(&history, &[(1, -1, 1)]), [Fault::AdmittedTooEarly]);
 }
 
@@ -441,11 +441,12 @@ fn the_pace_is_judged_by_the_rules_of_its_time() {
     let newest = Edition { version: 30, ..edition() };
     let history = History::of(facts, &newest);
     assert!(history.is_complete);
-    assert_eq!(pace(&history, &[(5, 5_000, 20), (11, 11_000, 200), (15, 15_000, 200)]), []);
-    assert_eq!(pace(&history, &[(15, 15_000, 200), (21, 21_000, 200), (22, 22_000, 1)]), []);
-    assert_eq!(pace(&history, &[(21, 21_000, 3)]), [Fault::AdmittedTooFast]);
-    assert_eq!(pace(&history, &[(31, 31_000, 40)]), [], "making up for no-shows calls twice the pace");
-    assert_eq!(pace(&history, &[(31, 31_000, 41)]), [Fault::AdmittedTooFast]);
+    assert_eq!(pace(&history, &[(5, 5_000, 21), (11, 11_000, 201), (15, 15_000, 200)]), []);
+    assert_eq!(pace(&history, &[(15, 15_000, 201), (21, 21_000, 201), (22, 22_000, 1)]), []);
+    assert_eq!(pace(&history, &[(21, 21_000, 3)]), []);
+    assert_eq!(pace(&history, &[(21, 21_000, 4)]), [Fault::AdmittedTooFast]);
+    assert_eq!(pace(&history, &[(31, 31_000, 41)]), [], "making up for no-shows calls twice the pace");
+    assert_eq!(pace(&history, &[(31, 31_000, 42)]), [Fault::AdmittedTooFast]);
 }
 
 #[test]

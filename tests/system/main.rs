@@ -1,0 +1,11 @@
+//! The whole system: what steps write down, how it reaches PostgreSQL, serving, crowds, audits.
+#![cfg(test)]
+
+mod audit;
+mod crowd;
+mod deliver;
+mod http;
+mod journal;
+mod serve;
+mod serving;
+mod sqs;
