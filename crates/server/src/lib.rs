@@ -129,6 +129,8 @@ pub async fn serve(options: Options) -> anyhow::Result<()> {
     if failed.is_none() {
         system.empty_journal().await;
     }
+    // Its connections end before what they lead to.
+    drop(system);
     services.stop().await;
     match failed {
         Some(name) => bail!("{name} ended by itself; its log is in {}", data.display()),

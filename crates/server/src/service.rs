@@ -10,6 +10,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use tokio::net::TcpStream;
 use tokio::process::{Child, ChildStdin, Command};
 
 /// The owner of the database of an own PostgreSQL.
@@ -124,7 +125,10 @@ pub(crate) async fn redis(data: &Path, timeout: Duration) -> anyhow::Result<(Ser
     let mut service = Service::spawn("redis-server", "TERM", &arguments, &log).await?;
     let url = format!("redis://127.0.0.1:{port}/");
     let store = store::Store::new(&store::StoreConfig::new(&url, false))?;
-    service.ready(timeout, &log, async || store.ping().await.is_ok()).await?;
+    // Asked only once it listens: until then every question would be a warning in the log.
+    let answers =
+        async || TcpStream::connect(("127.0.0.1", port)).await.is_ok() && store.ping().await.is_ok();
+    service.ready(timeout, &log, answers).await?;
     Ok((service, url))
 }
 
