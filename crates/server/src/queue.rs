@@ -115,11 +115,10 @@ impl LocalQueue {
             .append(true)
             .open(&self.dead_letters)
             .and_then(|mut file| writeln!(file, "{}", message.body));
-        match written {
-            Ok(()) => {
-                tracing::error!(file = %self.dead_letters.display(), "a message went to the dead letters")
-            }
-            Err(ref error) => tracing::error!(%error, "a message is refused and stays in the journal"),
+        if let Err(error) = &written {
+            tracing::error!(%error, "a message is refused and stays in the journal");
+        } else {
+            tracing::error!(file = %self.dead_letters.display(), "a message went to the dead letters");
         }
         written.is_ok()
     }

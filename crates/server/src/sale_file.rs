@@ -77,6 +77,7 @@ impl SaleFile {
             (None, None) => None,
         };
         let wanted = opens_at.map_or_else(|| sale.clone(), |opens_at| sale.clone().opening_at(opens_at));
+        let is_known = known.is_some();
         if known.is_some_and(|known| *known.sale == wanted) {
             return Ok(());
         }
@@ -85,6 +86,11 @@ impl SaleFile {
             .await
             .with_context(|| format!("cannot apply {}", self.path.display()))?
         {
+            // What runs goes on as it is: an old sale, for one, must not keep the system from starting.
+            Reply::Refused(refused) if is_known => {
+                tracing::warn!(file = %self.path.display(), %refused, "the sale stays as it is");
+                Ok(())
+            }
             Reply::Refused(refused) => bail!("cannot apply {}: {refused}", self.path.display()),
             _ => Ok(()),
         }
