@@ -257,6 +257,7 @@ impl App {
     }
 
     /// The same sale behind another gate or queue.
+    #[must_use]
     pub fn behind(&self, gate: Gate, outbox: Option<Arc<dyn Outbox>>) -> Self {
         let master = MasterKeys::new(MASTER_KEY, None).expect("a master key");
         let state = State::new(self.store.clone(), gate, master);

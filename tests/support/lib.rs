@@ -19,6 +19,7 @@
     clippy::panic,
     clippy::expect_used,
     clippy::missing_panics_doc,
+    clippy::needless_pass_by_value,
     reason = "this is test code: what fails here fails a test"
 )]
 
