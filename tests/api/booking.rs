@@ -36,8 +36,8 @@ async fn the_plain_form_finds_named_seats_too() {
     let booked = app.book(&token, json!({ "seatCount": 3, "offeringId": "T1", "sectionId": "A" })).await;
     assert_eq!(booked.data()["seats"], json!(["1A", "1B", "1C"]));
     let other = app.active().await;
-    let taken = app.hold(&other, json!({ "offeringId": "T1", "seats": ["1C"] })).await;
-    assert_eq!(taken.code(), "SEAT_TAKEN");
+    let refused = app.hold(&other, json!({ "offeringId": "T1", "seats": ["1C"] })).await;
+    assert_eq!(refused.code(), "SEAT_TAKEN");
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use support::{Answer, App, Call};
 
-/// Fails the test unless the answer is INVALID_REQUEST about `field`.
+/// Fails the test unless the answer is `INVALID_REQUEST` about `field`.
 fn is_invalid(answer: &Answer, field: &str) {
     assert_eq!((answer.status, answer.code()), (400, "INVALID_REQUEST"), "{}", answer.text);
     assert_eq!(answer.details()["field"], field, "{}", answer.text);

@@ -428,7 +428,7 @@ async fn five_hundred_callers_for_one_seat() {
 #[tokio::test]
 async fn overlapping_pairs_go_to_one_of_two() {
     let app = App::with(|sale| {
-        sale["admission"] = json!({ "perSecond": 100, "maxActive": 100, "activeSeconds": 86_400 })
+        sale["admission"] = json!({ "perSecond": 100, "maxActive": 100, "activeSeconds": 86_400 });
     })
     .await;
     let (x, y) = (app.active().await, app.active().await);

@@ -1,12 +1,16 @@
 //! `serve DATA [SALE…]`: serves on any free port until SIGINT or SIGTERM, or at once when standard input closes, so
 //! that it never outlives the test that started it.
 
+use std::io;
+use std::process::exit;
+use std::thread;
+
 use server::{Options, SaleFile};
-use tokio::io::AsyncReadExt;
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     bootstrap::start_telemetry();
+    thread::spawn(end_with_the_test);
     let mut arguments = std::env::args().skip(1);
     let data = arguments.next().ok_or_else(|| anyhow::anyhow!("usage: serve DATA [SALE…]"))?;
     let sales = arguments.map(|sale| sale.parse::<SaleFile>().map_err(anyhow::Error::msg));
@@ -18,13 +22,11 @@ async fn main() -> anyhow::Result<()> {
         database: None,
         sales: sales.collect::<Result<_, _>>()?,
     };
-    tokio::select! {
-        served = server::serve(options) => served,
-        () = standard_input_closes() => std::process::exit(1),
-    }
+    server::serve(options).await
 }
 
-async fn standard_input_closes() {
-    let mut bytes = [0; 16];
-    while tokio::io::stdin().read(&mut bytes).await.is_ok_and(|read| read > 0) {}
+/// On a thread of its own: the runtime would wait for a read that it began.
+fn end_with_the_test() {
+    let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
+    exit(1);
 }

@@ -162,8 +162,8 @@ async fn a_queue_that_is_gone_keeps_its_facts_in_the_journal_and_no_booking_from
     let told = journal(&app).await;
     let kept: Vec<Fact> = told.iter().filter(|fact| fact.what.is_booking()).cloned().collect();
     assert_eq!(kept.len(), 2);
-    let taken = relay::relay(&app.store, &queues.outbox(), 0).await.expect("redis answers");
-    assert_eq!(taken, told.len() - kept.len());
+    let relayed = relay::relay(&app.store, &queues.outbox(), 0).await.expect("redis answers");
+    assert_eq!(relayed, told.len() - kept.len());
     assert_eq!(journal(&app).await, kept, "exactly what no queue took");
 
     queues.bookings_url = Sqs::shared().queue("bookings").await;
