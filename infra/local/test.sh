@@ -55,7 +55,7 @@ rm -rf "$reports"
 mkdir -p "$reports"
 
 # The whole workspace each time: a part of it would have its dependencies built once more, with fewer features.
-cargo build --workspace --example with-servers
+cargo build --workspace --example with-servers --example serve
 suite single
 if has_nextest; then
     say "documentation"
