@@ -2,7 +2,7 @@
 
 use futures::future::join_all;
 use serde_json::{Value, json};
-use support::{App, OPENS_AT};
+use support::{App, OPENS_AT, Redis, Topology};
 
 /// A sale that admits `per_second` and keeps as many as it likes, with `waiting` people in its line.
 async fn sale_with(per_second: u32, waiting: usize, change: impl FnOnce(&mut Value)) -> (App, Vec<String>) {
@@ -228,4 +228,22 @@ async fn a_new_pace_holds_from_the_next_tick() {
     assert_eq!(app.apply(&faster).await, 2);
     app.pass(1_000);
     assert_eq!(app.tick().await.admitted, 25);
+}
+
+#[tokio::test]
+async fn a_scheduled_run_ticks_every_sale_and_ends_at_once_without_one() {
+    // A Redis of its own: a run ticks all sales that it finds.
+    let redis = Redis::start(Topology::chosen());
+    let app = App::on(&redis, |_| {}).await;
+    let token = app.join().await;
+    app.pass(1_000);
+    assert!(admit::tick_all(&app.store).await.expect("redis answers"), "an open sale goes on");
+    assert_eq!(app.poll(&token).await.data()["status"], "ACTIVE");
+    for ended_at in [OPENS_AT - 120_001, OPENS_AT + 86_400_000] {
+        app.at(ended_at);
+        let run = tokio::time::timeout(admit::INTERVAL, admit::run(&app.store, admit::RUN)).await;
+        run.expect("nothing to tick").expect("redis answers");
+    }
+    app.at(OPENS_AT - 120_000);
+    assert!(admit::tick_all(&app.store).await.expect("redis answers"), "about to open");
 }
