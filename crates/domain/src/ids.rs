@@ -90,6 +90,10 @@ fn is_place_id(text: &str) -> bool {
     (1..=32).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
+fn is_account(text: &str) -> bool {
+    (1..=255).contains(&text.len()) && !text.chars().any(char::is_control)
+}
+
 text_id!(
     /// One sale: `[a-z0-9][a-z0-9-]{0,62}`.
     EventId,
@@ -114,6 +118,20 @@ text_id!(
     is_place_id,
     "must be 1 to 32 of A-Z, a-z, 0-9 and -"
 );
+
+text_id!(
+    /// The authenticated buyer, as whoever proved it names it. Never a part of a key: keys have its digest.
+    Account,
+    is_account,
+    "must be 1 to 255 bytes without control characters"
+);
+
+impl Account {
+    /// SHA-256 in hex, by which Redis knows the account.
+    pub fn digest(&self) -> String {
+        crate::shuffle::hex(&Sha256::digest(self.0.as_bytes()))
+    }
+}
 
 /// A secret that names one place in the line: a UUID v4, written in lower case with hyphens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -244,6 +262,20 @@ mod tests {
         }
         assert_eq!("ktx-2026-chuseok".parse::<EventId>().unwrap().as_str(), "ktx-2026-chuseok");
         assert_eq!("12A".parse::<SeatName>().unwrap().as_str(), "12A");
+    }
+
+    #[test]
+    fn accounts_are_texts_that_a_log_and_a_database_can_hold() {
+        for text in ["", "a\0b", "a\nb", "\u{7f}", &"가".repeat(86)] {
+            assert!(text.parse::<Account>().is_err(), "{text:?}");
+        }
+        for text in ["google-oauth2|1234", "kim@example.com", "김민수 {x}:*", &"가".repeat(85)] {
+            assert_eq!(text.parse::<Account>().unwrap().as_str(), text);
+        }
+        assert_eq!(
+            "abc".parse::<Account>().unwrap().digest(),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        );
     }
 
     #[test]
