@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use book::BookState;
 use bootstrap::State;
-use bootstrap::config::MasterKeys;
+use bootstrap::config::{Access, MasterKeys};
 use domain::layout::Edition;
 use domain::{EventId, Millis};
 use futures::FutureExt;
@@ -25,6 +25,14 @@ use crate::{Redis, Topology};
 pub const OPENS_AT: i64 = 1_800_000_000_000;
 /// What signs places in tests.
 pub const MASTER_KEY: &str = "a master key for tests, of more than 32 characters";
+
+/// What signs access tokens in tests, and nowhere else: making a key takes a tenth of a second in each process.
+pub const ACCESS_TOKEN_KEY: &str = include_str!("access_token_key.pem");
+
+/// What signs and checks access tokens in tests.
+pub fn access() -> Access {
+    Access::new(ACCESS_TOKEN_KEY, None, None).expect("a key for access tokens")
+}
 
 /// A queue that takes nothing: facts wait in the journal, as while SQS is away.
 struct NoQueue;
@@ -248,7 +256,7 @@ impl App {
         let master = MasterKeys::new(MASTER_KEY, None).expect("a master key");
         let event: EventId = event.parse().expect("an event id");
         let gate = Gate { default_event: Some(event.clone()), ..Gate::default() };
-        let state = State::new(store.clone(), gate, master);
+        let state = State::new(store.clone(), gate, master, access());
         let functions = BookState { state, outbox: Arc::new(NoQueue) };
         let app = Self { event, store, functions, now: AtomicI64::new(0) };
         app.at(OPENS_AT + 1_000);
@@ -260,7 +268,7 @@ impl App {
     #[must_use]
     pub fn behind(&self, gate: Gate, outbox: Option<Arc<dyn Outbox>>) -> Self {
         let master = MasterKeys::new(MASTER_KEY, None).expect("a master key");
-        let state = State::new(self.store.clone(), gate, master);
+        let state = State::new(self.store.clone(), gate, master, access());
         let outbox = outbox.unwrap_or_else(|| Arc::new(NoQueue));
         let functions = BookState { state, outbox };
         Self {

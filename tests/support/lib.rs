@@ -32,7 +32,7 @@ mod redis;
 mod sqs;
 mod wait;
 
-pub use app::{Answer, App, Call, MASTER_KEY, OPENS_AT, fresh_event, sale};
+pub use app::{ACCESS_TOKEN_KEY, Answer, App, Call, MASTER_KEY, OPENS_AT, access, fresh_event, sale};
 pub use postgres::Postgres;
 pub use redis::{AppendOnly, Redis, Topology};
 pub use sqs::Sqs;

@@ -6,6 +6,9 @@
 //! | `REDIS_CLUSTER` | all but persist | `true`: the address is a cluster's; default `false` |
 //! | `MASTER_KEY` | join, leave, poll, seats, hold-seat, book, admin | secret of at least 32 characters that signs keys and draws shuffles |
 //! | `PREVIOUS_MASTER_KEY` | the same | its predecessor, whose keys are still good; draws follow `MASTER_KEY` alone, so change it while no shuffled sale is announced and not yet open |
+//! | `ACCESS_TOKEN_KEY` | the HTTP functions | RSA key in PEM (line ends may be written `\n`) for access tokens: join, poll and hold-seat sign and need the private one (PKCS#8), for all others the public one is enough |
+//! | `PREVIOUS_ACCESS_TOKEN_KEY` | the same | another one whose tokens are good: its predecessor, or its successor before it signs; the public one is enough |
+//! | `PUBLIC_URL` | the HTTP functions | who signs access tokens, `https://…` without `/` at its end: the address of `/.well-known`; default: the domain that a request came to |
 //! | `DEFAULT_EVENT_ID` | the HTTP functions | the sale of requests that name none |
 //! | `ORIGIN_SECRET` | the HTTP functions | with it, only requests that carry it in `x-origin-secret` are taken |
 //! | `CORS_ORIGINS` | the HTTP functions | origins whose pages may read answers, joined by commas; `*`: all |
@@ -15,9 +18,10 @@
 
 use std::env;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use domain::EventId;
-use gateway::Gate;
+use gateway::{AccessKeys, Gate};
 use store::StoreConfig;
 
 /// A variable that is missing or makes no sense.
@@ -81,6 +85,65 @@ impl MasterKeys {
     }
 }
 
+/// What signs and checks access tokens, and in whose name.
+#[derive(Debug, Clone)]
+pub struct Access {
+    /// The keys whose tokens are good.
+    pub keys: Arc<AccessKeys>,
+    /// The issuer; without one the domain that a request came to.
+    pub public_url: Option<String>,
+}
+
+impl Access {
+    /// From texts in PEM, and the issuer where it is known beforehand.
+    pub fn new(
+        current: &str,
+        previous: Option<&str>,
+        public_url: Option<String>,
+    ) -> Result<Self, ConfigError> {
+        let (current, previous) = (lines(current), previous.map(lines));
+        let keys = AccessKeys::new(&current, previous.as_deref()).map_err(|error| {
+            let is_current = AccessKeys::new(&current, None).is_err();
+            let name = if is_current { "ACCESS_TOKEN_KEY" } else { "PREVIOUS_ACCESS_TOKEN_KEY" };
+            ConfigError { name, reason: error.to_string() }
+        })?;
+        if public_url.as_deref().is_some_and(|url| !is_issuer(url)) {
+            let reason = "must be an http(s):// address without query and without / at its end".to_owned();
+            return Err(ConfigError { name: "PUBLIC_URL", reason });
+        }
+        Ok(Self { keys: Arc::new(keys), public_url })
+    }
+
+    /// From the environment.
+    pub fn from_env() -> Result<Self, ConfigError> {
+        let previous = optional("PREVIOUS_ACCESS_TOKEN_KEY");
+        Self::new(&required("ACCESS_TOKEN_KEY")?, previous.as_deref(), optional("PUBLIC_URL"))
+    }
+
+    /// The same for a function that signs: the current key must be a private one.
+    pub fn signing_from_env() -> Result<Self, ConfigError> {
+        let access = Self::from_env()?;
+        if access.keys.can_sign() {
+            return Ok(access);
+        }
+        let reason = "must be the private key: this function signs".to_owned();
+        Err(ConfigError { name: "ACCESS_TOKEN_KEY", reason })
+    }
+}
+
+/// Files of variables have a value on one line.
+fn lines(pem: &str) -> String {
+    pem.replace("\\n", "\n")
+}
+
+/// OpenID Connect Discovery appends `/.well-known/…` to it.
+fn is_issuer(url: &str) -> bool {
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://")).unwrap_or_default();
+    (1..=256).contains(&rest.len())
+        && !rest.ends_with('/')
+        && rest.bytes().all(|byte| byte.is_ascii_graphic() && !b"?#\"\\".contains(&byte))
+}
+
 /// What the deployment says about its callers.
 pub fn gate() -> Result<Gate, ConfigError> {
     let default_event = match optional("DEFAULT_EVENT_ID") {
@@ -122,4 +185,42 @@ pub(crate) fn log_level() -> String {
 /// Whether Lambda runs this process.
 pub(crate) fn is_lambda() -> bool {
     env::var_os("AWS_LAMBDA_RUNTIME_API").is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use gateway::access::AccessKeyPair;
+
+    use super::*;
+
+    #[test]
+    fn a_key_may_stand_on_one_line() {
+        let pair = AccessKeyPair::generate().unwrap();
+        let one_line = |pem: &str| pem.replace('\n', "\\n");
+        let other = AccessKeyPair::generate().unwrap();
+        let access =
+            Access::new(&one_line(&pair.private_pem), Some(&one_line(&other.public_pem)), None).unwrap();
+        let kids: Vec<String> = access.keys.jwks().keys.into_iter().map(|key| key.kid).collect();
+        assert_eq!(kids, [pair.kid, other.kid]);
+    }
+
+    #[test]
+    fn a_bad_key_or_issuer_is_named_and_not_shown() {
+        let pair = AccessKeyPair::generate().unwrap();
+        let error = |current: &str, previous, url: Option<&str>| {
+            Access::new(current, previous, url.map(str::to_owned)).unwrap_err().to_string()
+        };
+        assert!(error("secret", None, None).starts_with("environment variable ACCESS_TOKEN_KEY must be"));
+        assert!(!error("secret", None, None).contains("secret"));
+        let previous = error(&pair.private_pem, Some("secret"), None);
+        assert!(previous.starts_with("environment variable PREVIOUS_ACCESS_TOKEN_KEY must be"), "{previous}");
+        for url in
+            ["jari.example", "https://", "https://jari.example/", "https://jari.example?a", "https://a b"]
+        {
+            assert!(error(&pair.private_pem, None, Some(url)).contains("PUBLIC_URL"), "{url}");
+        }
+        for url in ["https://jari.example", "http://127.0.0.1:3000", "https://jari.example/line"] {
+            assert!(Access::new(&pair.private_pem, None, Some(url.to_owned())).is_ok(), "{url}");
+        }
+    }
 }

@@ -1,12 +1,14 @@
 //! The state that all requests of an instance share.
 
+use std::borrow::Cow;
+
 use domain::outcome::Outcome;
 use domain::shuffle::Seed;
 use domain::{EventId, Token};
-use gateway::{Failure, Gate, KeyRing};
+use gateway::{Failure, Gate, KeyRing, Request, access};
 use store::{Drawn, Store, StoreError};
 
-use crate::config::{self, MasterKeys};
+use crate::config::{self, Access, ConfigError, MasterKeys};
 
 /// What every HTTP function has.
 pub struct State {
@@ -16,20 +18,37 @@ pub struct State {
     pub gate: Gate,
     /// What signs places.
     pub keys: KeyRing,
+    /// What signs and checks access tokens.
+    pub access: Access,
     master: MasterKeys,
 }
 
 impl State {
     /// State from its parts.
-    pub fn new(store: Store, gate: Gate, master: MasterKeys) -> Self {
+    pub fn new(store: Store, gate: Gate, master: MasterKeys, access: Access) -> Self {
         let keys = KeyRing::new(&master.current, master.previous.as_deref());
-        Self { store, gate, keys, master }
+        Self { store, gate, keys, access, master }
     }
 
     /// State as the environment says, logs started. Connects to nothing yet.
     pub fn from_env() -> anyhow::Result<Self> {
+        Self::with_access(Access::from_env)
+    }
+
+    /// The same for a function that signs access tokens: without a key to sign with it does not start.
+    pub fn signing_from_env() -> anyhow::Result<Self> {
+        Self::with_access(Access::signing_from_env)
+    }
+
+    fn with_access(access: fn() -> Result<Access, ConfigError>) -> anyhow::Result<Self> {
         crate::start_telemetry();
-        Ok(Self::new(Store::new(&config::store()?)?, config::gate()?, MasterKeys::from_env()?))
+        let store = Store::new(&config::store()?)?;
+        Ok(Self::new(store, config::gate()?, MasterKeys::from_env()?, access()?))
+    }
+
+    /// In whose name access tokens are signed that this request asks for.
+    pub fn issuer<'a>(&'a self, request: &Request) -> Cow<'a, str> {
+        access::issuer(self.access.public_url.as_deref(), request)
     }
 
     /// The seed of an event's draw.

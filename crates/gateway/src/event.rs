@@ -56,6 +56,9 @@ pub struct HttpEventContext {
     /// API Gateway's id of the request.
     #[serde(default)]
     pub request_id: Option<String>,
+    /// The domain that the request came to: API Gateway's own or a custom one.
+    #[serde(default)]
+    pub domain_name: Option<String>,
     /// `$default` or what stands before every path.
     #[serde(default)]
     pub stage: Option<String>,
@@ -104,6 +107,7 @@ pub fn accept(event: HttpEvent) -> Request {
     // In the library's own words, so that its extension methods read this request as any other.
     let mut context = ApiGatewayV2httpRequestContext::default();
     context.request_id = request_context.request_id;
+    context.domain_name = request_context.domain_name;
     context.stage = request_context.stage;
     context.http.source_ip = request_context.http.source_ip;
     request.extensions_mut().insert(RequestContext::ApiGatewayV2(context));

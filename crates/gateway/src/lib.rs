@@ -4,6 +4,7 @@
 //! with [`request`], asks the store, and writes with [`response`]; every refusal goes through the one table in
 //! [`failure`]. Nothing here knows Redis, reads the environment or does I/O but [`run`].
 
+pub mod access;
 pub mod failure;
 pub mod key;
 pub mod request;
@@ -19,6 +20,7 @@ mod query;
 #[cfg(test)]
 mod tests;
 
+pub use access::{AccessClaims, AccessKeys};
 pub use answer::answer;
 pub use event::{HttpEvent, HttpEventContext, HttpEventLine, accept, into_event, run};
 pub use failure::Failure;

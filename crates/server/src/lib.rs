@@ -21,9 +21,10 @@ use admin::AdminState;
 use anyhow::{Context, bail};
 use book::BookState;
 use bootstrap::State;
-use bootstrap::config::MasterKeys;
+use bootstrap::config::{Access, MasterKeys};
 use domain::EventId;
 use gateway::Gate;
+use gateway::access::AccessKeyPair;
 use records::{Records, RecordsConfig};
 use serde::{Deserialize, Serialize};
 use store::{Store, StoreConfig};
@@ -166,6 +167,17 @@ fn master_key(data: &Path) -> anyhow::Result<String> {
     Ok(key)
 }
 
+/// The folder's key for access tokens, made likewise.
+fn access_key(data: &Path) -> anyhow::Result<String> {
+    let path = data.join("access-token-key.pem");
+    if let Ok(key) = fs::read_to_string(&path) {
+        return Ok(key);
+    }
+    let key = AccessKeyPair::generate()?.private_pem;
+    write_private(&path, &key)?;
+    Ok(key)
+}
+
 /// A file that only its owner can read.
 fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
     let mut options = fs::OpenOptions::new();
@@ -235,7 +247,8 @@ impl System {
         let gate = Gate { default_event, ..Gate::default() };
         let queue = Arc::new(LocalQueue::new(Records::open(&config)?, data.join("dead-letters.jsonl")));
         let admin = AdminState::new(store.clone(), Records::open(&config)?, master.clone());
-        let state = State::new(store.clone(), gate, master);
+        let access = Access::new(&access_key(data)?, None, Some(running.url.clone()))?;
+        let state = State::new(store.clone(), gate, master, access);
         let functions = Functions { book: BookState { state, outbox: Arc::new(queue.prompt()) } };
         Ok(Self { functions: Arc::new(functions), store, queue, admin })
     }
