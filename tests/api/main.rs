@@ -1,10 +1,14 @@
 //! Every endpoint, every outcome: requests as API Gateway sends them, real Redis, the sale's clock driven.
 #![cfg(test)]
 
+mod access;
+mod accounts;
 mod admission;
 mod booking;
+mod idempotency;
 mod input;
 mod line;
+mod payment;
 mod round_trips;
 mod seats;
 mod whole;

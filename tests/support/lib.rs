@@ -32,7 +32,10 @@ mod redis;
 mod sqs;
 mod wait;
 
-pub use app::{ACCESS_TOKEN_KEY, Answer, App, Call, MASTER_KEY, OPENS_AT, access, fresh_event, sale};
+pub use app::{
+    ACCESS_TOKEN_KEY, Answer, App, Call, MASTER_KEY, OPENS_AT, PAYMENT_KEY, access, fresh_event, gate, sale,
+    signature,
+};
 pub use postgres::Postgres;
 pub use redis::{AppendOnly, Redis, Topology};
 pub use sqs::Sqs;

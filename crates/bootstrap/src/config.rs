@@ -11,6 +11,8 @@
 //! | `PUBLIC_URL` | the HTTP functions | who signs access tokens, `https://…` without `/` at its end: the address of `/.well-known`; default: the domain that a request came to |
 //! | `DEFAULT_EVENT_ID` | the HTTP functions | the sale of requests that name none |
 //! | `ORIGIN_SECRET` | the HTTP functions | with it, only requests that carry it in `x-origin-secret` are taken |
+//! | `TRUSTED_ACCOUNT_HEADER` | the HTTP functions | the header in which whoever sends the origin secret names the buyer; needs `ORIGIN_SECRET` |
+//! | `PAYMENT_KEY`, `OTHER_PAYMENT_KEY` | pay | secrets of at least 32 characters that the payment provider signs with; both are good |
 //! | `CORS_ORIGINS` | the HTTP functions | origins whose pages may read answers, joined by commas; `*`: all |
 //! | `BOOKINGS_QUEUE_URL`, `LINE_QUEUE_URL` | book, relay | the two queues |
 //! | `DATABASE_URL` | persist, admin | `postgres://` address, credentials included |
@@ -21,7 +23,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use domain::EventId;
-use gateway::{AccessKeys, Gate};
+use gateway::{AccessKeys, Gate, HeaderName, PaymentKeys};
 use store::StoreConfig;
 
 /// A variable that is missing or makes no sense.
@@ -32,8 +34,8 @@ pub struct ConfigError {
     reason: String,
 }
 
-/// The shortest master key.
-const MASTER_KEY_CHARACTERS: usize = 32;
+/// The shortest secret.
+const SECRET_CHARACTERS: usize = 32;
 
 fn optional(name: &'static str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
@@ -69,8 +71,8 @@ impl MasterKeys {
     /// Keys from their texts; an error for one that is too short to be a secret.
     pub fn new(current: &str, previous: Option<&str>) -> Result<Self, ConfigError> {
         for (name, key) in [("MASTER_KEY", Some(current)), ("PREVIOUS_MASTER_KEY", previous)] {
-            if key.is_some_and(|key| key.len() < MASTER_KEY_CHARACTERS) {
-                return Err(ConfigError { name, reason: format!("is shorter than {MASTER_KEY_CHARACTERS}") });
+            if key.is_some_and(|key| key.len() < SECRET_CHARACTERS) {
+                return Err(ConfigError { name, reason: format!("is shorter than {SECRET_CHARACTERS}") });
             }
         }
         Ok(Self {
@@ -155,11 +157,37 @@ pub fn gate() -> Result<Gate, ConfigError> {
     };
     let origins = optional("CORS_ORIGINS").unwrap_or_default();
     let origins = origins.split(',').map(str::trim).filter(|origin| !origin.is_empty());
+    let origin_secret = optional("ORIGIN_SECRET");
+    let trusted_account_header = optional("TRUSTED_ACCOUNT_HEADER")
+        .map(|name| trusted_account_header(&name, origin_secret.as_deref()))
+        .transpose()?;
     Ok(Gate {
         default_event,
-        origin_secret: optional("ORIGIN_SECRET"),
+        origin_secret,
+        trusted_account_header,
         cors_origins: origins.map(str::to_owned).collect(),
+        ..Gate::default()
     })
+}
+
+/// Without the origin secret anybody could name any buyer.
+fn trusted_account_header(name: &str, origin_secret: Option<&str>) -> Result<HeaderName, ConfigError> {
+    let error = |reason: &str| ConfigError { name: "TRUSTED_ACCOUNT_HEADER", reason: reason.to_owned() };
+    if origin_secret.is_none() {
+        return Err(error("needs ORIGIN_SECRET"));
+    }
+    name.parse().map_err(|_| error("is no name of a header"))
+}
+
+/// The secrets shared with the payment provider; without any, no payment is taken.
+pub fn payment_keys() -> Result<PaymentKeys, ConfigError> {
+    let keys = ["PAYMENT_KEY", "OTHER_PAYMENT_KEY"].map(|name| (name, optional(name)));
+    for (name, key) in &keys {
+        if key.as_ref().is_some_and(|key| key.len() < SECRET_CHARACTERS) {
+            return Err(ConfigError { name, reason: format!("is shorter than {SECRET_CHARACTERS}") });
+        }
+    }
+    Ok(PaymentKeys::new(keys.iter().filter_map(|(_, key)| key.as_deref())))
 }
 
 /// Where PostgreSQL is.

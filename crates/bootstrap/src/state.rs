@@ -1,11 +1,12 @@
 //! The state that all requests of an instance share.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
-use domain::outcome::Outcome;
+use domain::outcome::{Outcome, Place, Standing};
 use domain::shuffle::Seed;
-use domain::{EventId, Token};
-use gateway::{Failure, Gate, KeyRing, Request, access};
+use domain::{Account, EventId, Millis, Token};
+use gateway::{AccessClaims, Failure, Gate, KeyRing, Request, access};
 use store::{Drawn, Store, StoreError};
 
 use crate::config::{self, Access, ConfigError, MasterKeys};
@@ -27,6 +28,7 @@ impl State {
     /// State from its parts.
     pub fn new(store: Store, gate: Gate, master: MasterKeys, access: Access) -> Self {
         let keys = KeyRing::new(&master.current, master.previous.as_deref());
+        let gate = Gate { access: Some(Arc::clone(&access.keys)), ..gate };
         Self { store, gate, keys, access, master }
     }
 
@@ -49,6 +51,36 @@ impl State {
     /// In whose name access tokens are signed that this request asks for.
     pub fn issuer<'a>(&'a self, request: &Request) -> Cow<'a, str> {
         access::issuer(self.access.public_url.as_deref(), request)
+    }
+
+    /// An access token for a live session, where the standing is one.
+    pub fn access_token_of(
+        &self,
+        request: &Request,
+        event: &EventId,
+        token: Token,
+        standing: &Standing,
+    ) -> Result<Option<String>, Failure> {
+        match &standing.place {
+            Place::Active { expires_at, account } => {
+                self.access_token(request, event, token, account.clone(), *expires_at).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// An access token for a session that ends at `expires_at`.
+    pub fn access_token(
+        &self,
+        request: &Request,
+        event: &EventId,
+        token: Token,
+        account: Option<Account>,
+        expires_at: Millis,
+    ) -> Result<String, Failure> {
+        let claims =
+            AccessClaims { event: event.clone(), token, account, issued_at: Millis::now(), expires_at };
+        self.access.keys.sign(&self.issuer(request), &claims)
     }
 
     /// The seed of an event's draw.

@@ -90,7 +90,7 @@ fn is_place_id(text: &str) -> bool {
     (1..=32).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
-fn is_account(text: &str) -> bool {
+fn is_free_text(text: &str) -> bool {
     (1..=255).contains(&text.len()) && !text.chars().any(char::is_control)
 }
 
@@ -120,14 +120,21 @@ text_id!(
 );
 
 text_id!(
-    /// The authenticated buyer, as whoever proved it names it. Never a part of a key: keys have its digest.
+    /// The authenticated buyer, as whoever proved it names it. Never a part of a key.
     Account,
-    is_account,
+    is_free_text,
     "must be 1 to 255 bytes without control characters"
 );
 
-impl Account {
-    /// SHA-256 in hex, by which Redis knows the account.
+text_id!(
+    /// A payment, as its provider names it. Never a part of a key: keys have its digest.
+    PaymentId,
+    is_free_text,
+    "must be 1 to 255 bytes without control characters"
+);
+
+impl PaymentId {
+    /// SHA-256 in hex, as keys have it.
     pub fn digest(&self) -> String {
         crate::shuffle::hex(&Sha256::digest(self.0.as_bytes()))
     }
@@ -273,7 +280,7 @@ mod tests {
             assert_eq!(text.parse::<Account>().unwrap().as_str(), text);
         }
         assert_eq!(
-            "abc".parse::<Account>().unwrap().digest(),
+            "abc".parse::<PaymentId>().unwrap().digest(),
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
         );
     }

@@ -14,4 +14,6 @@ pub mod reservation;
 pub mod sale;
 pub mod shuffle;
 
-pub use ids::{Account, EventId, InvalidId, Millis, OfferingId, ReservationId, SeatName, SectionId, Token};
+pub use ids::{
+    Account, EventId, InvalidId, Millis, OfferingId, PaymentId, ReservationId, SeatName, SectionId, Token,
+};

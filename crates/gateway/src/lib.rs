@@ -7,6 +7,7 @@
 pub mod access;
 pub mod failure;
 pub mod key;
+pub mod payment;
 pub mod request;
 pub mod response;
 pub mod routes;
@@ -22,10 +23,15 @@ mod tests;
 
 pub use access::{AccessClaims, AccessKeys};
 pub use answer::answer;
-pub use event::{HttpEvent, HttpEventContext, HttpEventLine, accept, into_event, run};
+pub use event::{
+    HttpEvent, HttpEventAuthorizer, HttpEventClaims, HttpEventContext, HttpEventJwt, HttpEventLine, accept,
+    into_event, run,
+};
 pub use failure::Failure;
+pub use http::HeaderName;
 pub use key::{KeyRing, PlaceKey, Window};
 pub use lambda_http::{Body, Request, Response};
+pub use payment::PaymentKeys;
 pub use request::Gate;
 pub use response::{Answer, Asker, Success};
 pub use routes::Call;

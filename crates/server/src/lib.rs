@@ -21,10 +21,10 @@ use admin::AdminState;
 use anyhow::{Context, bail};
 use book::BookState;
 use bootstrap::State;
-use bootstrap::config::{Access, MasterKeys};
+use bootstrap::config::{self, Access, MasterKeys};
 use domain::EventId;
-use gateway::Gate;
 use gateway::access::AccessKeyPair;
+use gateway::{Gate, PaymentKeys};
 use records::{Records, RecordsConfig};
 use serde::{Deserialize, Serialize};
 use store::{Store, StoreConfig};
@@ -68,6 +68,8 @@ pub struct Running {
     pub database: String,
     /// What signs places and draws shuffles.
     pub master_key: String,
+    /// What a payment provider signs with.
+    pub payment_key: String,
     /// The serving process.
     pub pid: u32,
 }
@@ -102,7 +104,8 @@ pub async fn serve(options: Options) -> anyhow::Result<()> {
         redis: services.redis_url.clone(),
         redis_cluster: options.redis_cluster,
         database: services.database_url.clone(),
-        master_key: master_key(&data)?,
+        master_key: secret(&data, "master-key")?,
+        payment_key: secret(&data, "payment-key")?,
         pid: std::process::id(),
     };
     let default_event = options.sales.first().map(SaleFile::event).transpose()?;
@@ -156,9 +159,9 @@ fn lock(data: &Path) -> anyhow::Result<File> {
     Ok(file)
 }
 
-/// The folder's master key, made when it is first served: keys and draws outlive a restart.
-fn master_key(data: &Path) -> anyhow::Result<String> {
-    let path = data.join("master-key");
+/// A secret of the folder, made when it is first served: keys and draws outlive a restart.
+fn secret(data: &Path, name: &str) -> anyhow::Result<String> {
+    let path = data.join(name);
     if let Ok(key) = fs::read_to_string(&path) {
         return Ok(key.trim().to_owned());
     }
@@ -244,7 +247,9 @@ impl System {
         let store = Store::new(&StoreConfig::new(&running.redis, running.redis_cluster))?;
         store.ping().await.context("cannot reach Redis")?;
         let master = MasterKeys::new(&running.master_key, None)?;
-        let gate = Gate { default_event, ..Gate::default() };
+        let payment_keys = PaymentKeys::new([running.payment_key.as_str()]);
+        let gate = config::gate()?;
+        let gate = Gate { default_event: default_event.or(gate.default_event), payment_keys, ..gate };
         let queue = Arc::new(LocalQueue::new(Records::open(&config)?, data.join("dead-letters.jsonl")));
         let admin = AdminState::new(store.clone(), Records::open(&config)?, master.clone());
         let access = Access::new(&access_key(data)?, None, Some(running.url.clone()))?;

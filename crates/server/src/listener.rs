@@ -15,6 +15,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
+use pay::PayState;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 
@@ -39,6 +40,10 @@ impl Functions {
         &self.book.state
     }
 
+    fn pay(&self) -> PayState<'_> {
+        PayState { store: &self.state().store, gate: &self.state().gate, outbox: self.book.outbox.as_ref() }
+    }
+
     /// The answer of the route's function; a path without one is poll's matter, as `$default` is when deployed.
     async fn answer(&self, request: Request) -> Response<Body> {
         let function = routes::of(&request).map_or("poll", |(route, _)| route.function);
@@ -48,6 +53,7 @@ impl Functions {
             "seats" => seats::handle(self.state(), request).await,
             "hold-seat" => hold_seat::handle(self.state(), request).await,
             "book" => book::handle(&self.book, request).await,
+            "pay" => pay::handle(self.pay(), request).await,
             _ => poll::handle(self.state(), request).await,
         }
     }
