@@ -4,6 +4,7 @@
 mod admission;
 mod booking;
 mod input;
+mod keys;
 mod line;
 mod round_trips;
 mod seats;

@@ -14,6 +14,7 @@ use domain::{EventId, Millis};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use gateway::{Body, Gate, routes};
+use keys::KeysState;
 use outbox::{Message, Outbox, Queue};
 use serde_json::{Value, json};
 use store::{Applied, Store, StoreConfig, Tick};
@@ -332,6 +333,10 @@ impl App {
             "seats" => seats::handle(state, request).await,
             "hold-seat" => hold_seat::handle(state, request).await,
             "book" => book::handle(&self.functions, request).await,
+            "keys" => {
+                let keys = KeysState::new(&state.gate, state.access.clone());
+                keys::handle(&keys, request).await
+            }
             _ => poll::handle(state, request).await,
         };
         let (parts, body) = response.into_parts();

@@ -16,12 +16,13 @@
 //! | `DATABASE_URL` | persist, admin | `postgres://` address, credentials included |
 //! | `LOG_LEVEL` | all | `error`, `warn`, `info` (default), `debug` or a filter by module |
 
+use std::borrow::Cow;
 use std::env;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use domain::EventId;
-use gateway::{AccessKeys, Gate};
+use gateway::{AccessKeys, Gate, Request};
 use store::StoreConfig;
 
 /// A variable that is missing or makes no sense.
@@ -128,6 +129,11 @@ impl Access {
         }
         let reason = "must be the private key: this function signs".to_owned();
         Err(ConfigError { name: "ACCESS_TOKEN_KEY", reason })
+    }
+
+    /// In whose name access tokens are signed that a request asks for.
+    pub fn issuer<'a>(&'a self, request: &Request) -> Cow<'a, str> {
+        gateway::access::issuer(self.public_url.as_deref(), request)
     }
 }
 

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use domain::outcome::Outcome;
 use domain::shuffle::Seed;
 use domain::{EventId, Token};
-use gateway::{Failure, Gate, KeyRing, Request, access};
+use gateway::{Failure, Gate, KeyRing, Request};
 use store::{Drawn, Store, StoreError};
 
 use crate::config::{self, Access, ConfigError, MasterKeys};
@@ -48,7 +48,7 @@ impl State {
 
     /// In whose name access tokens are signed that this request asks for.
     pub fn issuer<'a>(&'a self, request: &Request) -> Cow<'a, str> {
-        access::issuer(self.access.public_url.as_deref(), request)
+        self.access.issuer(request)
     }
 
     /// The seed of an event's draw.

@@ -32,6 +32,10 @@ pub enum Call {
     ReadReservation,
     /// A reservation given back.
     CancelReservation,
+    /// The keys by which others check access tokens.
+    Keys,
+    /// Where those keys are.
+    Discovery,
 }
 
 /// One route.
@@ -67,6 +71,8 @@ pub const ROUTES: &[Route] = &[
     route("POST", "/api/booking", "book", Call::Book),
     route("GET", "/api/booking/{id}", "book", Call::ReadReservation),
     route("DELETE", "/api/booking/{id}", "book", Call::CancelReservation),
+    route("GET", "/.well-known/jwks.json", "keys", Call::Keys),
+    route("GET", "/.well-known/openid-configuration", "keys", Call::Discovery),
     route("GET", "/health", "poll", Call::Health),
 ];
 

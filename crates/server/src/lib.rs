@@ -25,6 +25,7 @@ use bootstrap::config::{Access, MasterKeys};
 use domain::EventId;
 use gateway::Gate;
 use gateway::access::AccessKeyPair;
+use keys::KeysState;
 use records::{Records, RecordsConfig};
 use serde::{Deserialize, Serialize};
 use store::{Store, StoreConfig};
@@ -248,8 +249,9 @@ impl System {
         let queue = Arc::new(LocalQueue::new(Records::open(&config)?, data.join("dead-letters.jsonl")));
         let admin = AdminState::new(store.clone(), Records::open(&config)?, master.clone());
         let access = Access::new(&access_key(data)?, None, Some(running.url.clone()))?;
+        let keys = KeysState::new(&gate, access.clone());
         let state = State::new(store.clone(), gate, master, access);
-        let functions = Functions { book: BookState { state, outbox: Arc::new(queue.prompt()) } };
+        let functions = Functions { book: BookState { state, outbox: Arc::new(queue.prompt()) }, keys };
         Ok(Self { functions: Arc::new(functions), store, queue, admin })
     }
 

@@ -15,6 +15,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
+use keys::KeysState;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 
@@ -32,6 +33,7 @@ const BODY_BYTES: usize = 64 * 1024;
 /// What the functions are built from.
 pub(crate) struct Functions {
     pub(crate) book: BookState,
+    pub(crate) keys: KeysState,
 }
 
 impl Functions {
@@ -48,6 +50,7 @@ impl Functions {
             "seats" => seats::handle(self.state(), request).await,
             "hold-seat" => hold_seat::handle(self.state(), request).await,
             "book" => book::handle(&self.book, request).await,
+            "keys" => keys::handle(&self.keys, request).await,
             _ => poll::handle(self.state(), request).await,
         }
     }
