@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod admission;
+mod authorizer;
 mod booking;
 mod input;
 mod keys;
