@@ -4,9 +4,11 @@
 mod access;
 mod accounts;
 mod admission;
+mod authorizer;
 mod booking;
 mod idempotency;
 mod input;
+mod keys;
 mod line;
 mod payment;
 mod round_trips;

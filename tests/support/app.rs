@@ -15,6 +15,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use gateway::{Body, Gate, PaymentKeys, routes};
 use hmac::{Hmac, KeyInit, Mac};
+use keys::KeysState;
 use outbox::{Message, Outbox, Queue};
 use pay::PayState;
 use serde_json::{Value, json};
@@ -366,6 +367,10 @@ impl App {
             "seats" => seats::handle(state, request).await,
             "hold-seat" => hold_seat::handle(state, request).await,
             "book" => book::handle(&self.functions, request).await,
+            "keys" => {
+                let keys = KeysState::new(&state.gate, state.access.clone());
+                keys::handle(&keys, request).await
+            }
             _ => poll::handle(state, request).await,
         };
         let (parts, body) = response.into_parts();

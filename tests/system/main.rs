@@ -6,6 +6,7 @@ mod crowd;
 mod deliver;
 mod http;
 mod journal;
+mod protect;
 mod serve;
 mod serving;
 mod sqs;

@@ -43,6 +43,12 @@ impl Folder {
         Self { path, event: event.parse().expect("an event id") }
     }
 
+    /// Puts a file into the system's data folder before it is first served.
+    pub(crate) fn put(&self, name: &str, text: &str) {
+        fs::create_dir_all(self.data()).expect("a data folder");
+        fs::write(self.data().join(name), text).expect("a file in the data folder");
+    }
+
     fn data(&self) -> PathBuf {
         self.path.join("data")
     }
@@ -183,6 +189,11 @@ pub(crate) struct Served {
 }
 
 impl Served {
+    /// The address of every endpoint, and the issuer of access tokens.
+    pub(crate) fn url(&self) -> &str {
+        &self.running.url
+    }
+
     /// Ctrl-C, and the server's end.
     pub(crate) async fn interrupt(mut self) {
         self.process.signal("INT");

@@ -159,6 +159,7 @@ fn every_outcome_has_a_row_and_every_code_is_described() {
         "POLLED",
         "PROGRESS",
         "FOUND",
+        "LIVE",
         "SEATS",
         "HELD",
         "RELEASED",

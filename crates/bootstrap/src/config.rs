@@ -2,8 +2,8 @@
 //!
 //! | variable | read by | means |
 //! |---|---|---|
-//! | `REDIS_URL` | all but persist | `redis://` or `rediss://` address, credentials included |
-//! | `REDIS_CLUSTER` | all but persist | `true`: the address is a cluster's; default `false` |
+//! | `REDIS_URL` | all but persist and keys; authorizer only if it checks sessions | `redis://` or `rediss://` address, credentials included |
+//! | `REDIS_CLUSTER` | the same | `true`: the address is a cluster's; default `false` |
 //! | `MASTER_KEY` | join, leave, poll, seats, hold-seat, book, admin | secret of at least 32 characters that signs keys and draws shuffles |
 //! | `PREVIOUS_MASTER_KEY` | the same | its predecessor, whose keys are still good; draws follow `MASTER_KEY` alone, so change it while no shuffled sale is announced and not yet open |
 //! | `ACCESS_TOKEN_KEY` | the HTTP functions | RSA key in PEM (line ends may be written `\n`) for access tokens: join, poll and hold-seat sign and need the private one (PKCS#8), for all others the public one is enough |
@@ -15,15 +15,18 @@
 //! | `PAYMENT_KEY`, `OTHER_PAYMENT_KEY` | pay | secrets of at least 32 characters that the payment provider signs with; both are good |
 //! | `CORS_ORIGINS` | the HTTP functions | origins whose pages may read answers, joined by commas; `*`: all |
 //! | `BOOKINGS_QUEUE_URL`, `LINE_QUEUE_URL` | book, relay | the two queues |
+//! | `AUTHORIZER_EVENT_ID` | authorizer | the one sale whose buyers are let in; default: any |
+//! | `AUTHORIZER_CHECKS_SESSION` | authorizer | `true`: look in Redis too whether the session lives; default `false` |
 //! | `DATABASE_URL` | persist, admin | `postgres://` address, credentials included |
 //! | `LOG_LEVEL` | all | `error`, `warn`, `info` (default), `debug` or a filter by module |
 
+use std::borrow::Cow;
 use std::env;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use domain::EventId;
-use gateway::{AccessKeys, Gate, HeaderName, PaymentKeys};
+use gateway::{AccessKeys, Gate, HeaderName, PaymentKeys, Request};
 use store::StoreConfig;
 
 /// A variable that is missing or makes no sense.
@@ -131,6 +134,11 @@ impl Access {
         let reason = "must be the private key: this function signs".to_owned();
         Err(ConfigError { name: "ACCESS_TOKEN_KEY", reason })
     }
+
+    /// In whose name access tokens are signed that a request asks for.
+    pub fn issuer<'a>(&'a self, request: &Request) -> Cow<'a, str> {
+        gateway::access::issuer(self.public_url.as_deref(), request)
+    }
 }
 
 /// Files of variables have a value on one line.
@@ -148,13 +156,7 @@ fn is_issuer(url: &str) -> bool {
 
 /// What the deployment says about its callers.
 pub fn gate() -> Result<Gate, ConfigError> {
-    let default_event = match optional("DEFAULT_EVENT_ID") {
-        None => None,
-        Some(id) => Some(
-            id.parse::<EventId>()
-                .map_err(|error| ConfigError { name: "DEFAULT_EVENT_ID", reason: error.to_string() })?,
-        ),
-    };
+    let default_event = event("DEFAULT_EVENT_ID")?;
     let origins = optional("CORS_ORIGINS").unwrap_or_default();
     let origins = origins.split(',').map(str::trim).filter(|origin| !origin.is_empty());
     let origin_secret = optional("ORIGIN_SECRET");
@@ -188,6 +190,26 @@ pub fn payment_keys() -> Result<PaymentKeys, ConfigError> {
         }
     }
     Ok(PaymentKeys::new(keys.iter().filter_map(|(_, key)| key.as_deref())))
+}
+
+fn event(name: &'static str) -> Result<Option<EventId>, ConfigError> {
+    let id = optional(name).map(|id| id.parse::<EventId>()).transpose();
+    id.map_err(|error| ConfigError { name, reason: error.to_string() })
+}
+
+/// Whom the authorizer lets in.
+#[derive(Debug, Clone)]
+pub struct AuthorizerConfig {
+    /// The one sale whose buyers; without it any sale's.
+    pub event: Option<EventId>,
+    /// Whether the session must live in Redis too.
+    pub checks_session: bool,
+}
+
+/// Whom the authorizer lets in.
+pub fn authorizer() -> Result<AuthorizerConfig, ConfigError> {
+    let checks_session = parsed("AUTHORIZER_CHECKS_SESSION", false)?;
+    Ok(AuthorizerConfig { event: event("AUTHORIZER_EVENT_ID")?, checks_session })
 }
 
 /// Where PostgreSQL is.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use domain::outcome::{Outcome, Place, Standing};
 use domain::shuffle::Seed;
 use domain::{Account, EventId, Millis, Token};
-use gateway::{AccessClaims, Failure, Gate, KeyRing, Request, access};
+use gateway::{AccessClaims, Failure, Gate, KeyRing, Request};
 use store::{Drawn, Store, StoreError};
 
 use crate::config::{self, Access, ConfigError, MasterKeys};
@@ -50,7 +50,7 @@ impl State {
 
     /// In whose name access tokens are signed that this request asks for.
     pub fn issuer<'a>(&'a self, request: &Request) -> Cow<'a, str> {
-        access::issuer(self.access.public_url.as_deref(), request)
+        self.access.issuer(request)
     }
 
     /// An access token for a live session, where the standing is one.

@@ -22,6 +22,7 @@ use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
+use crate::access::Jwks;
 use crate::cors;
 use crate::failure::Failure;
 use crate::key::{KeyRing, PlaceKey};
@@ -60,6 +61,8 @@ pub struct Asker<'a> {
 }
 
 const NO_STORE: &str = "no-store";
+/// Keys are published long before they sign: nobody needs them by the second.
+const PUBLISHED: &str = "public, max-age=300";
 /// When to look again at a function that lost its Redis.
 const HEALTH_RETRY_SECONDS: u16 = 5;
 
@@ -136,6 +139,32 @@ pub fn health(is_redis_up: bool, now: Millis) -> Answer {
     let word = if is_redis_up { "ok" } else { "unavailable" };
     let status = if is_redis_up { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     Ok(Success { status, ..plain(&Health { status: word, redis: word, timestamp: now })? })
+}
+
+/// `GET /.well-known/jwks.json`, outside the envelope.
+pub fn keys(jwks: &Jwks) -> Answer {
+    Ok(Success { cache_control: PUBLISHED, ..plain(jwks)? })
+}
+
+/// `GET /.well-known/openid-configuration`, outside the envelope: what `OpenID` Connect Discovery asks of an issuer
+/// that signs and has no pages of its own.
+pub fn discovery(issuer: &str) -> Answer {
+    #[derive(Serialize)]
+    struct Discovery<'a> {
+        issuer: &'a str,
+        jwks_uri: String,
+        response_types_supported: [&'static str; 1],
+        subject_types_supported: [&'static str; 1],
+        id_token_signing_alg_values_supported: [&'static str; 1],
+    }
+    let written = plain(&Discovery {
+        issuer,
+        jwks_uri: format!("{issuer}/.well-known/jwks.json"),
+        response_types_supported: ["id_token"],
+        subject_types_supported: ["public"],
+        id_token_signing_alg_values_supported: ["RS256"],
+    })?;
+    Ok(Success { cache_control: PUBLISHED, ..written })
 }
 
 /// `GET /trains/search`, `GET /api/offerings`

@@ -34,6 +34,10 @@ pub enum Call {
     CancelReservation,
     /// What a payment provider says.
     Pay,
+    /// The keys by which others check access tokens.
+    Keys,
+    /// Where those keys are.
+    Discovery,
 }
 
 /// What a call must prove before anything is done.
@@ -53,9 +57,8 @@ impl Call {
     /// What it must prove.
     pub fn guard(self) -> Guard {
         match self {
-            Self::Join | Self::Rejoin | Self::Leave | Self::Poll | Self::Progress | Self::Health => {
-                Guard::Open
-            }
+            Self::Join | Self::Rejoin | Self::Leave | Self::Poll | Self::Progress => Guard::Open,
+            Self::Health | Self::Keys | Self::Discovery => Guard::Open,
             Self::Search | Self::SeatMap | Self::Hold | Self::Release | Self::Book => Guard::Session,
             Self::ReadReservation | Self::CancelReservation => Guard::Owner,
             Self::Pay => Guard::Signature,
@@ -97,6 +100,8 @@ pub const ROUTES: &[Route] = &[
     route("GET", "/api/booking/{id}", "book", Call::ReadReservation),
     route("DELETE", "/api/booking/{id}", "book", Call::CancelReservation),
     route("POST", "/api/payment/webhook", "pay", Call::Pay),
+    route("GET", "/.well-known/jwks.json", "keys", Call::Keys),
+    route("GET", "/.well-known/openid-configuration", "keys", Call::Discovery),
     route("GET", "/health", "poll", Call::Health),
 ];
 

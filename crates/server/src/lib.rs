@@ -25,6 +25,7 @@ use bootstrap::config::{self, Access, MasterKeys};
 use domain::EventId;
 use gateway::access::AccessKeyPair;
 use gateway::{Gate, PaymentKeys};
+use keys::KeysState;
 use records::{Records, RecordsConfig};
 use serde::{Deserialize, Serialize};
 use store::{Store, StoreConfig};
@@ -165,20 +166,26 @@ fn secret(data: &Path, name: &str) -> anyhow::Result<String> {
     if let Ok(key) = fs::read_to_string(&path) {
         return Ok(key.trim().to_owned());
     }
-    let key = format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple());
+    let key = new_master_key();
     write_private(&path, &key)?;
     Ok(key)
 }
 
-/// The folder's key for access tokens, made likewise.
-fn access_key(data: &Path) -> anyhow::Result<String> {
-    let path = data.join("access-token-key.pem");
-    if let Ok(key) = fs::read_to_string(&path) {
-        return Ok(key);
+/// A new master key: 244 random bits.
+pub fn new_master_key() -> String {
+    format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple())
+}
+
+/// The folder's keys for access tokens: the one that signs is made when it is first served; another whose tokens are
+/// good is there only while keys change.
+fn access(data: &Path, url: String) -> anyhow::Result<Access> {
+    let (path, previous) = (data.join("access-token-key.pem"), data.join("previous-access-token-key.pem"));
+    if !path.exists() {
+        write_private(&path, &AccessKeyPair::generate()?.private_pem)?;
     }
-    let key = AccessKeyPair::generate()?.private_pem;
-    write_private(&path, &key)?;
-    Ok(key)
+    let current = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let previous = if previous.exists() { Some(fs::read_to_string(&previous)?) } else { None };
+    Ok(Access::new(&current, previous.as_deref(), Some(url))?)
 }
 
 /// A file that only its owner can read.
@@ -252,9 +259,10 @@ impl System {
         let gate = Gate { default_event: default_event.or(gate.default_event), payment_keys, ..gate };
         let queue = Arc::new(LocalQueue::new(Records::open(&config)?, data.join("dead-letters.jsonl")));
         let admin = AdminState::new(store.clone(), Records::open(&config)?, master.clone());
-        let access = Access::new(&access_key(data)?, None, Some(running.url.clone()))?;
+        let access = access(data, running.url.clone())?;
+        let keys = KeysState::new(&gate, access.clone());
         let state = State::new(store.clone(), gate, master, access);
-        let functions = Functions { book: BookState { state, outbox: Arc::new(queue.prompt()) } };
+        let functions = Functions { book: BookState { state, outbox: Arc::new(queue.prompt()) }, keys };
         Ok(Self { functions: Arc::new(functions), store, queue, admin })
     }
 

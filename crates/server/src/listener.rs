@@ -15,6 +15,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
+use keys::KeysState;
 use pay::PayState;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
@@ -33,6 +34,7 @@ const BODY_BYTES: usize = 64 * 1024;
 /// What the functions are built from.
 pub(crate) struct Functions {
     pub(crate) book: BookState,
+    pub(crate) keys: KeysState,
 }
 
 impl Functions {
@@ -54,6 +56,7 @@ impl Functions {
             "hold-seat" => hold_seat::handle(self.state(), request).await,
             "book" => book::handle(&self.book, request).await,
             "pay" => pay::handle(self.pay(), request).await,
+            "keys" => keys::handle(&self.keys, request).await,
             _ => poll::handle(self.state(), request).await,
         }
     }

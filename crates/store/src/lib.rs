@@ -26,6 +26,7 @@ mod reservation;
 mod sale;
 mod search;
 mod seats;
+mod session;
 mod snapshot;
 mod step;
 

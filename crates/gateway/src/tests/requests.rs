@@ -19,7 +19,7 @@ fn refusal(gate: &Gate, request: &Request) -> Option<Failure> {
         Call::Leave => request::leave(gate, request).err(),
         Call::Poll => request::poll(gate, request).err(),
         Call::Progress => request::progress(gate, request).err(),
-        Call::Health => None,
+        Call::Health | Call::Keys | Call::Discovery => None,
         Call::Search => request::search(gate, request).err(),
         Call::SeatMap => request::seat_map(gate, request).err(),
         Call::Hold => request::hold(gate, request).err(),
