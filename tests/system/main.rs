@@ -7,6 +7,7 @@ mod deliver;
 mod http;
 mod journal;
 mod protect;
+mod secrets;
 mod serve;
 mod serving;
 mod sqs;
