@@ -85,7 +85,7 @@ impl System {
         let theirs = self.sign(&self.stranger, &self.claims());
         let [_, _, their_signature] = parts(&theirs);
         let kid = json_of(header)["kid"].clone();
-        let expired = AccessClaims { expires_at: Millis::now().plus(-90_000), ..self.claims() };
+        let expired = AccessClaims { expires_at: Millis::now().plus(-10_000), ..self.claims() };
         let elsewhere = AccessClaims { event: "another-sale".parse().expect("an event id"), ..self.claims() };
         let mut richer = json_of(payload);
         richer["account"] = json!("lee@example.com");
