@@ -146,7 +146,7 @@ fn lines(pem: &str) -> String {
     pem.replace("\\n", "\n")
 }
 
-/// OpenID Connect Discovery appends `/.well-known/…` to it.
+/// Whoever discovers appends `/.well-known/…` to it.
 fn is_issuer(url: &str) -> bool {
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://")).unwrap_or_default();
     (1..=256).contains(&rest.len())

@@ -37,12 +37,12 @@ struct Secrets {
     #[serde(skip_serializing_if = "Option::is_none")]
     master_key: Option<String>,
     #[serde(flatten)]
-    access: Option<AccessToken>,
+    access: Option<AccessKey>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct AccessToken {
+struct AccessKey {
     access_token_key: String,
     access_token_public_key: String,
     kid: String,
@@ -62,7 +62,7 @@ impl Secrets {
         let is_asked = |secret| asked.is_empty() || asked.contains(&secret);
         let access = if is_asked(Secret::AccessToken) {
             let AccessKeyPair { private_pem, public_pem, kid } = AccessKeyPair::generate()?;
-            Some(AccessToken { access_token_key: private_pem, access_token_public_key: public_pem, kid })
+            Some(AccessKey { access_token_key: private_pem, access_token_public_key: public_pem, kid })
         } else {
             None
         };

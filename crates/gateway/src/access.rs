@@ -136,8 +136,8 @@ impl AccessKeys {
         let payload = payload.map_err(|error| Failure::internal(&error))?;
         let mut token = format!("{}.{}", self.current.header, URL_SAFE_NO_PAD.encode(payload));
         let mut signature = vec![0; signer.public_modulus_len()];
-        let signed = signer.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), token.as_bytes(), &mut signature);
-        signed.map_err(|error| Failure::internal(&error))?;
+        let done = signer.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), token.as_bytes(), &mut signature);
+        done.map_err(|error| Failure::internal(&error))?;
         token.push('.');
         URL_SAFE_NO_PAD.encode_string(signature, &mut token);
         Ok(token)

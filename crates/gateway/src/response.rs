@@ -146,8 +146,8 @@ pub fn keys(jwks: &Jwks) -> Answer {
     Ok(Success { cache_control: PUBLISHED, ..plain(jwks)? })
 }
 
-/// `GET /.well-known/openid-configuration`, outside the envelope: what `OpenID` Connect Discovery asks of an issuer
-/// that signs and has no pages of its own.
+/// `GET /.well-known/openid-configuration`, outside the envelope: what is asked of an issuer that signs and has no
+/// pages of its own.
 pub fn discovery(issuer: &str) -> Answer {
     #[derive(Serialize)]
     struct Discovery<'a> {
