@@ -29,6 +29,7 @@ mod seats;
 mod session;
 mod snapshot;
 mod step;
+mod view;
 
 pub use admit::Tick;
 pub use connection::{StoreConfig, install_tls_provider};
@@ -47,6 +48,7 @@ use domain::Millis;
 
 use catalogue::Catalogue;
 use connection::Connection;
+use view::Views;
 
 /// An infrastructure failure or a bug; never a caller's mistake.
 #[derive(Debug, thiserror::Error)]
@@ -99,6 +101,7 @@ pub struct Store(Arc<Inner>);
 struct Inner {
     connection: Connection,
     catalogue: Catalogue,
+    views: Views,
     /// What steps take for the time: 0 is Redis' own clock, anything else a driver's.
     driven_ms: AtomicI64,
 }
@@ -109,6 +112,7 @@ impl Store {
         Ok(Self(Arc::new(Inner {
             connection: Connection::new(config)?,
             catalogue: Catalogue::default(),
+            views: Views::default(),
             driven_ms: AtomicI64::new(0),
         })))
     }
