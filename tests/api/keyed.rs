@@ -209,7 +209,7 @@ async fn half_of_the_way_ten_minutes_or_the_end_of_the_sale_ask_for_the_place_it
         .await
         .expect("redis answers")
         .expect("changed");
-    app.pass(1_001);
+    app.pass(1_501);
     assert_eq!(poll(&app, waiter).await.data()["status"], "EXPIRED");
 }
 
