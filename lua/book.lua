@@ -1,6 +1,7 @@
 -- book: sell what is held, or so many places of a section; the session ends with it.
 --
 -- KEYS       meta called active session done map stock remaining holds due reservation reservations payment_due journal
+--            sockets_due sockets_refused
 -- ARGV       now_ms version token reservation_id request mode section price count offset length …
 --            mode held: nothing follows and any version will do; general | count: as in hold
 -- OUTCOMES   EVENT_NOT_FOUND
@@ -21,12 +22,14 @@
 local meta, called, active, session, done, map = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local stock, remaining, holds, due = KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local reservation, reservations, payment_due, journal = KEYS[11], KEYS[12], KEYS[13], KEYS[14]
+local sockets_due, sockets_refused = KEYS[15], KEYS[16]
 local now_ms, version, token, reservation_id, request = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local mode, section, price, count = ARGV[6], ARGV[7], ARGV[8], tonumber(ARGV[9])
 --@include clock
 --@include standing
 --@include session
 --@include pick
+--@include stir
 
 local now = clock(now_ms)
 local field = redis.call('HMGET', meta, 'status', 'opensAt', 'closesAt', 'version', 'maintenance', 'epoch',
@@ -53,7 +56,8 @@ if field[5] == '1' then return { 'MAINTENANCE' } end
 local epoch, closes_at, limit = field[6], tonumber(field[3]), tonumber(field[8])
 local live, refusal = live_session(keys, token, now,
   { active_ms = tonumber(field[7]), closes_at = closes_at, epoch = epoch })
-if not live then return refusal end
+local function refused(why) return refuse(sockets_due, sockets_refused, token, why) end
+if not live then return refused(refusal) end
 
 -- Every held unit must still be this token's. If it is not, that is a bug, and nothing is sold.
 local function check_owner(item)
@@ -77,11 +81,11 @@ if mode == 'held' then
   end
 else
   if #items > 0 then return { 'SEAT_COUNT_WHILE_HOLDING' } end
-  if count > limit then return { 'PURCHASE_LIMIT_EXCEEDED', limit, 0, count } end
+  if count > limit then return refused({ 'PURCHASE_LIMIT_EXCEEDED', limit, 0, count }) end
   local item
   item, refusal = pick(keys, { mode = mode, section = section, price = price, count = count,
     spans = { unpack(ARGV, 10) } }, epoch, now)
-  if not item then return refusal end
+  if not item then return refused(refusal) end
   if item.seats then paint(map, item.seats, SOLD) end
   move_stock(keys, section, -count)
   items = { item }
@@ -108,6 +112,7 @@ redis.call('SET', done, reservation_id, 'PXAT', closes_at + DAY_MS)
 redis.call('HSET', session, 'state', 'BOOKED', 'tickets', tickets)
 redis.call('HDEL', session, 'items', 'holdExpiresAt', 'request', 'requestItem')
 redis.call('ZREM', active, token)
+stir(sockets_due, { token })
 local stream_id = record(journal, 'BOOKED', epoch, now, unpack(fields))
 for at = 2, #fields, 2 do fields[at] = tostring(fields[at]) end
 return booked(stream_id .. '/' .. epoch, fields)

@@ -1,6 +1,6 @@
 -- cancel: give a reservation back; seats, counters and limit return exactly once, however often it is asked.
 --
--- KEYS       meta reservation session map stock remaining payment_due journal
+-- KEYS       meta reservation session map stock remaining payment_due journal sockets_due
 -- ARGV       now_ms token reservation_id; token is empty for the operator
 -- OUTCOMES   RESERVATION_NOT_FOUND: unknown, or somebody else's
 --            BOOKING_NOT_CANCELLABLE: it has expired
@@ -8,9 +8,11 @@
 -- COMPLEXITY O(seats reserved)
 local meta, reservation, session, map = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local stock, remaining, payment_due, journal = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
+local sockets_due = KEYS[9]
 local now_ms, token, reservation_id = ARGV[1], ARGV[2], ARGV[3]
 --@include clock
 --@include seats
+--@include stir
 
 local now = clock(now_ms)
 local keys = { map = map, stock = stock, remaining = remaining }
@@ -33,6 +35,7 @@ free_items(keys, items)
 redis.call('HSET', reservation, 'status', 'CANCELLED', 'version', field[3] + 1, 'updatedAt', now)
 redis.call('ZREM', payment_due, reservation_id)
 redis.call('HSET', session, 'tickets', 0)
+stir(sockets_due, { field[1] })
 local epoch = redis.call('HGET', meta, 'epoch')
 local stream_id = record(journal, 'BOOKING_CANCELLED', epoch, now, unpack(redis.call('HGETALL', reservation)))
 return cancelled(stream_id .. '/' .. epoch)

@@ -1,6 +1,6 @@
 -- rejoin: come back to a place after a reload, a lapse or an expiry; an unknown token takes a new place.
 --
--- KEYS       meta sequence waiting remaining called active session done join_rate journal
+-- KEYS       meta sequence waiting remaining called active session done join_rate journal sockets_due
 -- ARGV       now_ms token drawn_score new_token new_drawn_score
 -- OUTCOMES   EVENT_NOT_FOUND
 --            RATE_LIMIT retry_after_ms
@@ -15,6 +15,7 @@
 -- COMPLEXITY O(log n) in the line
 local meta, sequence, waiting, remaining, called = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local active, session, done, join_rate, journal = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
+local sockets_due = KEYS[11]
 local now_ms, token, drawn_score, new_token, new_drawn_score = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 --@include clock
 --@include limit
@@ -22,6 +23,7 @@ local now_ms, token, drawn_score, new_token, new_drawn_score = ARGV[1], ARGV[2],
 --@include enter
 --@include claim
 --@include place
+--@include stir
 
 local now = clock(now_ms)
 local view, field = read_line(meta, now, 'joinsPerAddressPerSecond', 'preQueue', 'requireAccount', 'activeMs',
@@ -74,6 +76,7 @@ if place[1] == 'NOT_FOUND' then
   return enter_at_the_end('JOINED', new_token, new_drawn_score)
 end
 
+stir(sockets_due, { token })
 if not call then
   end_visit('ADMISSION_EXPIRED')
   redis.call('DEL', session)

@@ -1,6 +1,6 @@
 -- release: give held places back; only the owner can. Releasing twice is fine.
 --
--- KEYS       meta called active session done map stock remaining holds due journal
+-- KEYS       meta called active session done map stock remaining holds due journal sockets_due
 -- ARGV       now_ms token mode place …
 --            mode all; sections: section numbers; seats: indices
 -- OUTCOMES   EVENT_NOT_FOUND
@@ -12,10 +12,12 @@
 -- COMPLEXITY O(seats held)
 local meta, called, active, session, done, map = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local stock, remaining, holds, due, journal = KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
+local sockets_due = KEYS[12]
 local now_ms, token, mode = ARGV[1], ARGV[2], ARGV[3]
 --@include clock
 --@include session
 --@include seats
+--@include stir
 
 local now = clock(now_ms)
 local field = redis.call('HMGET', meta, 'epoch', 'activeMs', 'closesAt')
@@ -47,5 +49,6 @@ free_items(keys, released)
 -- A request that this undoes must not be answered as if its seats were still held.
 redis.call('HDEL', session, 'request', 'requestItem')
 redis.call('HSET', session, 'items', format_items(kept))
+stir(sockets_due, { token })
 record(journal, 'SEATS_RELEASED', field[1], now, 'token', token, 'items', format_items(released))
 return { 'RELEASED', count_items(released) }

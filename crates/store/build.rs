@@ -110,7 +110,7 @@ impl Header {
         Self {
             summary: summary.to_owned(),
             read_only: comment.iter().any(|line| line.contains("Read-only")),
-            keys: words(field("KEYS ")[0]),
+            keys: field("KEYS ").into_iter().flat_map(words).collect(),
             open_ended: argv.iter().any(|line| line.contains('…')),
             arguments,
             outcomes,

@@ -13,5 +13,8 @@ pub mod outcome;
 pub mod reservation;
 pub mod sale;
 pub mod shuffle;
+pub mod socket;
 
-pub use ids::{Account, EventId, InvalidId, Millis, OfferingId, ReservationId, SeatName, SectionId, Token};
+pub use ids::{
+    Account, ConnectionId, EventId, InvalidId, Millis, OfferingId, ReservationId, SeatName, SectionId, Token,
+};

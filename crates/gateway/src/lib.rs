@@ -9,6 +9,7 @@ pub mod key;
 pub mod request;
 pub mod response;
 pub mod routes;
+pub mod socket;
 
 mod answer;
 mod body;

@@ -11,7 +11,7 @@ use domain::command::{
 };
 use domain::outcome::Address;
 use domain::{EventId, InvalidId, SeatName, Token};
-use http::HeaderName;
+use http::{HeaderMap, HeaderName};
 use lambda_http::request::RequestContext;
 use lambda_http::{Request, RequestExt};
 use subtle::ConstantTimeEq;
@@ -191,11 +191,15 @@ pub(crate) fn callback(request: &Request) -> Result<Option<Cow<'_, str>>, Failur
 
 /// Refuses what did not come through the front door, where there is one.
 pub(crate) fn prove_origin(gate: &Gate, request: &Request) -> Result<(), Failure> {
-    let Some(secret) = &gate.origin_secret else { return Ok(()) };
-    let given = request.headers().get(&ORIGIN_SECRET).map_or(&b""[..], |value| value.as_bytes());
+    if is_origin(gate, request.headers()) { Ok(()) } else { Err(Failure::Forbidden) }
+}
+
+/// Whether these headers came through the front door, where there is one.
+pub(crate) fn is_origin(gate: &Gate, headers: &HeaderMap) -> bool {
+    let Some(secret) = &gate.origin_secret else { return true };
+    let given = headers.get(&ORIGIN_SECRET).map_or(&b""[..], |value| value.as_bytes());
     // An empty secret is nobody's: it would let everybody in who sends an empty header.
-    let is_same = !secret.is_empty() && bool::from(secret.as_bytes().ct_eq(given));
-    if is_same { Ok(()) } else { Err(Failure::Forbidden) }
+    !secret.is_empty() && bool::from(secret.as_bytes().ct_eq(given))
 }
 
 /// The caller's address, by which limits count.
@@ -215,7 +219,7 @@ fn address(gate: &Gate, request: &Request) -> Result<Address, Failure> {
 }
 
 /// No account can be proven here, so none can be the caller's.
-fn prove_user(is_named: bool) -> Result<(), Failure> {
+pub(crate) fn prove_user(is_named: bool) -> Result<(), Failure> {
     if is_named { Err(Failure::Unauthorized) } else { Ok(()) }
 }
 
@@ -249,7 +253,10 @@ fn id_of<T: FromStr<Err = InvalidId>>(
     text.map(|text| parsed(field, &text)).transpose()
 }
 
-fn text_in<'a>(name: &'static str, field: Option<Field<'a>>) -> Result<Option<Cow<'a, str>>, Failure> {
+pub(crate) fn text_in<'a>(
+    name: &'static str,
+    field: Option<Field<'a>>,
+) -> Result<Option<Cow<'a, str>>, Failure> {
     match field {
         None => Ok(None),
         Some(Field::Text(text)) => Ok(Some(text)),
@@ -257,11 +264,11 @@ fn text_in<'a>(name: &'static str, field: Option<Field<'a>>) -> Result<Option<Co
     }
 }
 
-fn token_in(field: Option<Field<'_>>) -> Result<Token, Failure> {
+pub(crate) fn token_in(field: Option<Field<'_>>) -> Result<Token, Failure> {
     token_of(text_in("token", field)?, Failure::MissingToken)
 }
 
-fn event_in(gate: &Gate, field: Option<Field<'_>>) -> Result<EventId, Failure> {
+pub(crate) fn event_in(gate: &Gate, field: Option<Field<'_>>) -> Result<EventId, Failure> {
     event_of(gate, text_in("eventId", field)?)
 }
 

@@ -26,6 +26,7 @@ mod sale;
 mod search;
 mod seats;
 mod snapshot;
+mod socket;
 mod step;
 
 pub use admit::Tick;
@@ -36,6 +37,7 @@ pub use operator::{WaitingPage, WaitingPlace};
 pub use rejoin::Drawn;
 pub use sale::{Applied, EventState, StatusChange};
 pub use snapshot::Snapshot;
+pub use socket::{CONNECTIONS_AN_EVENT, LOOKED_AT_ONCE};
 pub use step::{STEPS, Step};
 
 use std::sync::Arc;
