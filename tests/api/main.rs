@@ -5,6 +5,7 @@ mod admission;
 mod booking;
 mod input;
 mod line;
+mod push;
 mod round_trips;
 mod seats;
 mod whole;

@@ -2,14 +2,17 @@
 //!
 //! | variable | read by | means |
 //! |---|---|---|
-//! | `REDIS_URL` | all but persist | `redis://` or `rediss://` address, credentials included |
-//! | `REDIS_CLUSTER` | all but persist | `true`: the address is a cluster's; default `false` |
-//! | `MASTER_KEY` | join, leave, poll, seats, hold-seat, book, admin | secret of at least 32 characters that signs keys and draws shuffles |
+//! | `REDIS_URL` | all but persist and push | `redis://` or `rediss://` address, credentials included |
+//! | `REDIS_CLUSTER` | all but persist and push | `true`: the address is a cluster's; default `false` |
+//! | `MASTER_KEY` | join, leave, poll, seats, hold-seat, book, socket, admin | secret of at least 32 characters that signs keys and draws shuffles |
 //! | `PREVIOUS_MASTER_KEY` | the same | its predecessor, whose keys are still good; draws follow `MASTER_KEY` alone, so change it while no shuffled sale is announced and not yet open |
-//! | `DEFAULT_EVENT_ID` | the HTTP functions | the sale of requests that name none |
-//! | `ORIGIN_SECRET` | the HTTP functions | with it, only requests that carry it in `x-origin-secret` are taken |
+//! | `DEFAULT_EVENT_ID` | the HTTP functions, socket | the sale of requests that name none |
+//! | `ORIGIN_SECRET` | the HTTP functions, socket | with it, only requests that carry it in `x-origin-secret` are taken |
 //! | `CORS_ORIGINS` | the HTTP functions | origins whose pages may read answers, joined by commas; `*`: all |
 //! | `BOOKINGS_QUEUE_URL`, `LINE_QUEUE_URL` | book, relay | the two queues |
+//! | `PUSHES_QUEUE_URL` | admit | the queue of what sockets are told |
+//! | `GONE_QUEUE_URL` | push | the queue of sockets that are no more |
+//! | `SOCKETS_ENDPOINT` | push | `https://` address of the WebSocket API's stage, for `@connections` |
 //! | `DATABASE_URL` | persist, admin | `postgres://` address, credentials included |
 //! | `LOG_LEVEL` | all | `error`, `warn`, `info` (default), `debug` or a filter by module |
 
@@ -112,6 +115,24 @@ pub fn queues(operation_timeout: std::time::Duration) -> Result<outbox::SqsConfi
         line_url: required("LINE_QUEUE_URL")?,
         operation_timeout,
     })
+}
+
+/// The queue of what sockets are told.
+#[cfg(feature = "sqs")]
+pub fn pushes_queue(operation_timeout: std::time::Duration) -> Result<outbox::SqsQueue, ConfigError> {
+    Ok(outbox::SqsQueue::new(required("PUSHES_QUEUE_URL")?, operation_timeout))
+}
+
+/// The queue of sockets that are no more.
+#[cfg(feature = "sqs")]
+pub fn gone_queue(operation_timeout: std::time::Duration) -> Result<outbox::SqsQueue, ConfigError> {
+    Ok(outbox::SqsQueue::new(required("GONE_QUEUE_URL")?, operation_timeout))
+}
+
+/// The way to open sockets.
+#[cfg(feature = "sockets")]
+pub fn sockets() -> Result<outbox::ApiSockets, ConfigError> {
+    Ok(outbox::ApiSockets::new(required("SOCKETS_ENDPOINT")?))
 }
 
 /// What is logged.

@@ -150,13 +150,12 @@ impl Message {
     }
 
     /// The answer to it.
-    pub fn answer(&self, event: &EventId, standing: Result<&Standing, &Failure>) -> String {
-        match standing {
+    pub fn answer(&self, event: &EventId, standing: &Standing) -> String {
+        if standing.polled.place == Place::NotFound {
             // Nobody's place, or one that was left: there is nothing to follow.
-            Ok(standing) if standing.polled.place == Place::NotFound => Failure::NotFound.told(self.language),
-            Ok(standing) => told(event, standing),
-            Err(failure) => failure.told(self.language),
+            return self.refusal(&Failure::NotFound);
         }
+        told(event, standing)
     }
 
     /// The answer to a message that asked for nothing.
