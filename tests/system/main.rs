@@ -8,4 +8,7 @@ mod http;
 mod journal;
 mod serve;
 mod serving;
+mod socket;
+mod sockets;
 mod sqs;
+mod ten_thousand;

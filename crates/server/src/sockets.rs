@@ -260,8 +260,8 @@ enum End {
 /// Says why, to those who can still hear it; whoever does not read is not waited for.
 async fn bid_farewell(stream: &mut Stream, end: End) {
     let code = match end {
-        // The answer to a farewell, where it was one.
-        End::Closed => CloseCode::Normal,
+        // The answer to a farewell is written already.
+        End::Closed => return drop(timeout(FAREWELL_TIMEOUT, stream.flush()).await),
         End::Silent => return,
         End::TooLarge => CloseCode::Size,
         End::Slow => CloseCode::Policy,
