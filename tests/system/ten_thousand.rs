@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use domain::Millis;
 use futures::{StreamExt, stream};
 use serde_json::json;
+use store::KeyName;
 use support::wait_until;
 use tokio::sync::{Notify, Semaphore};
 
@@ -96,15 +97,15 @@ async fn listen(crowd: Arc<Crowd>, mut socket: Socket, token: String, fate: Fate
 
 fn a_patient_sale() -> Folder {
     Folder::with_sale(|sale| {
-        sale["admission"] = json!({ "perSecond": PER_SECOND, "maxActive": 100_000, "claimSeconds": 600 });
+        sale["admission"] = json!({ "perSecond": PER_SECOND, "maxActive": 100_000 });
         sale["offerings"] = json!([{ "id": "T1", "date": "2027-02-05", "sections": [
             { "id": "G", "name": "입석", "price": 500, "capacity": 1_000 },
         ] }]);
     })
 }
 
-async fn connections(served: &Served) -> u64 {
-    let key = store::Keys::of(&served.event).name(store::KeyName::Connections);
+async fn count(served: &Served, name: KeyName) -> u64 {
+    let key = store::Keys::of(&served.event).name(name);
     redis::cmd("HLEN").arg(key).query_async(&mut served.redis().await).await.expect("a count")
 }
 
@@ -150,7 +151,7 @@ async fn of_ten_thousand_sockets_who_is_admitted_hears_at_once_and_the_dead_are_
     served.ask(admin::Command::Pause { event: served.event.clone(), by: "tests".to_owned() }).await;
     let (begun, empty_mb) = (Instant::now(), resident_mb(&served));
     let tasks = gather(&served, &crowd).await;
-    assert_eq!(connections(&served).await, SOCKETS);
+    assert_eq!(count(&served, KeyName::Connections).await, SOCKETS);
     let mut report = format!("{SOCKETS} sockets open in {:.1?}", begun.elapsed());
     let _ = write!(report, ", {empty_mb} MB → {} MB", resident_mb(&served));
 
@@ -160,17 +161,19 @@ async fn of_ten_thousand_sockets_who_is_admitted_hears_at_once_and_the_dead_are_
     let dying = (0..SOCKETS).filter(|at| Fate::of(*at) != Fate::Stays).count() as u64;
     crowd.dying.notify_waiters();
     let died = Instant::now();
-    wait_until(PRUNED_WITHIN, "the dead are pruned", async || connections(&served).await == SOCKETS - dying)
-        .await;
+    wait_until(PRUNED_WITHIN, "the dead are pruned", async || {
+        count(&served, KeyName::Connections).await == SOCKETS - dying
+    })
+    .await;
     let _ = write!(report, "\n{dying} died, all forgotten after {:.1?}", died.elapsed());
     let patience = Duration::from_secs(SOCKETS / PER_SECOND + 60);
-    wait_until(patience, "all are called", async || calls(&served).await.len() as u64 == SOCKETS).await;
+    wait_until(patience, "all are called", async || count(&served, KeyName::Called).await == SOCKETS).await;
     let _ = write!(report, "\nall called {:.1?} after the opening", opened.elapsed());
     wait_until(Duration::from_secs(10), "all who live have heard", async || {
         crowd.heard.ready.load(Ordering::Relaxed) >= SOCKETS - dying
     })
     .await;
-    assert_eq!(connections(&served).await, SOCKETS - dying, "nobody else was harmed");
+    assert_eq!(count(&served, KeyName::Connections).await, SOCKETS - dying, "nobody else was harmed");
     crowd.over.notify_waiters();
     let told: Vec<(String, i64)> = futures::future::join_all(tasks)
         .await

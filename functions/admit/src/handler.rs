@@ -3,7 +3,7 @@
 
 mod push;
 
-pub use push::{PUSH_INTERVAL, push_all, push_beside, push_event};
+pub use push::{PUSH_INTERVAL, push_all, push_event, run_pushing};
 
 use std::time::Duration;
 

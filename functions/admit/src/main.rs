@@ -15,8 +15,7 @@ async fn main() -> anyhow::Result<()> {
     start_telemetry();
     let (store, pushes) = (Store::new(&config::store()?)?, config::pushes_queue(SEND_TIMEOUT)?);
     let run = async |_: LambdaEvent<Value>| {
-        let ticks = admit::run(&store, admit::RUN);
-        admit::push_beside(&store, &pushes, ticks).await.map_err(Error::from)
+        admit::run_pushing(&store, &pushes, admit::RUN).await.map_err(Error::from)
     };
     lambda_runtime::run(service_fn(run)).await.map_err(anyhow::Error::from_boxed)
 }

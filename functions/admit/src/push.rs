@@ -17,15 +17,11 @@ const LOOKS_A_ROUND: u32 = 40;
 /// After the ticks, a closed sale's waiting people are told: the last of them within their longest interval.
 const LAST_WORDS: Duration = Duration::from_secs(12);
 
-/// Tells sockets while `ticks` go on, and what is left to tell after them.
-pub async fn push_beside(
-    store: &Store,
-    pushes: &dyn Pushes,
-    ticks: impl Future<Output = Result<(), StoreError>>,
-) -> Result<(), StoreError> {
+/// Ticks for `run` as [`crate::run`] does, and tells sockets beside it; where no sale is alive, what is left to tell.
+pub async fn run_pushing(store: &Store, pushes: &dyn Pushes, run: Duration) -> Result<(), StoreError> {
+    let end = Instant::now() + run;
     let mut rounds = interval(PUSH_INTERVAL);
     rounds.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    let mut ticks = std::pin::pin!(ticks);
     let beside = async {
         loop {
             rounds.tick().await;
@@ -33,10 +29,11 @@ pub async fn push_beside(
         }
     };
     let ticked = tokio::select! {
-        ticked = &mut ticks => ticked,
+        ticked = crate::run(store, run) => ticked,
         () = beside => Ok(()),
     };
-    let end = Instant::now() + LAST_WORDS;
+    // Where the run was long enough, the next one has taken over.
+    let end = end.min(Instant::now() + LAST_WORDS);
     while push_all(store, pushes).await > 0 && Instant::now() < end {
         rounds.tick().await;
     }
