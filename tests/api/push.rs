@@ -331,9 +331,9 @@ async fn what_a_request_is_refused_for_is_pushed_too() {
         app.hold(&token, choice).await.code();
         heard(&app).await
     };
-    let taken = hold(json!({ "offeringId": "T2", "seats": ["1A"] })).await;
+    let refused = hold(json!({ "offeringId": "T2", "seats": ["1A"] })).await;
     assert_eq!(
-        (&taken["status"], &taken["code"], &taken["message"]),
+        (&refused["status"], &refused["code"], &refused["message"]),
         (&json!("error"), &json!("SEAT_TAKEN"), &json!("이미 선택된 좌석입니다."))
     );
     assert_eq!(hold(json!({ "count": 4 })).await["code"], "PURCHASE_LIMIT_EXCEEDED");
@@ -644,9 +644,9 @@ async fn the_push_function_tells_each_in_order_reports_the_gone_and_waits_for_no
     }
     assert!(order.len() == 300 && order.values().all(|told| told == &["first", "second"]));
     let departed = named.departed.into_inner().expect("no panic");
-    let mut names: Vec<&str> = departed.iter().map(|gone| gone.connection.as_str()).collect();
-    names.sort_unstable();
-    assert_eq!(names, ["gone1", "gone2"], "each once");
+    let mut gone: Vec<&str> = departed.iter().map(|gone| gone.connection.as_str()).collect();
+    gone.sort_unstable();
+    assert_eq!(gone, ["gone1", "gone2"], "each once");
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ mod crowd;
 mod deliver;
 mod http;
 mod journal;
+mod push;
 mod serve;
 mod serving;
 mod socket;

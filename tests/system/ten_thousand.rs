@@ -13,7 +13,8 @@ use futures::{StreamExt, stream};
 use serde_json::json;
 use store::KeyName;
 use support::wait_until;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
 
 use crate::serving::{Folder, Served};
 use crate::socket::Socket;
@@ -81,7 +82,7 @@ async fn listen(crowd: Arc<Crowd>, mut socket: Socket, token: String, fate: Fate
         // Keeps reading, and so answering pings, while others wait.
         tokio::select! {
             () = crowd.over.notified() => {}
-            _ = async { while socket.0.next().await.is_some() {} } => {}
+            () = async { while socket.0.next().await.is_some() {} } => {}
         }
         return Some((token, heard));
     }
@@ -111,7 +112,7 @@ async fn count(served: &Served, name: KeyName) -> u64 {
 
 /// When each token was called, as Redis noted it.
 async fn calls(served: &Served) -> HashMap<String, i64> {
-    let key = store::Keys::of(&served.event).name(store::KeyName::Called);
+    let key = store::Keys::of(&served.event).name(KeyName::Called);
     let called: HashMap<String, String> =
         redis::cmd("HGETALL").arg(key).query_async(&mut served.redis().await).await.expect("a hash");
     let called_at = |call: &str| call.split(':').nth(2).and_then(|at| at.parse().ok()).expect("an instant");
@@ -126,27 +127,24 @@ fn resident_mb(served: &Served) -> u64 {
 }
 
 /// Opens all sockets, a few at a time, each following a place of its own; their tasks.
-async fn gather(
-    served: &Arc<Served>,
-    crowd: &Arc<Crowd>,
-) -> Vec<tokio::task::JoinHandle<Option<(String, i64)>>> {
-    let opening = Arc::new(Semaphore::new(64));
-    let tasks = stream::iter(0..SOCKETS).map(async |at| {
-        let permit = opening.acquire().await.expect("open");
+async fn gather(served: &Served, crowd: &Arc<Crowd>) -> Vec<JoinHandle<Option<(String, i64)>>> {
+    let opened = stream::iter(0..SOCKETS).map(async |at| {
         let token = served.join().await;
         let mut socket = Socket::open(served.address()).await;
         assert_eq!(socket.follow(&token).await["status"], "waiting");
-        drop(permit);
-        tokio::spawn(listen(Arc::clone(crowd), socket, token, Fate::of(at)))
+        (at, socket, token)
     });
-    tasks.buffered(64).collect().await
+    let listening = opened
+        .buffered(64)
+        .map(|(at, socket, token)| tokio::spawn(listen(Arc::clone(crowd), socket, token, Fate::of(at))));
+    listening.collect().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "minutes of both cores: make sockets"]
 async fn of_ten_thousand_sockets_who_is_admitted_hears_at_once_and_the_dead_are_pruned() {
     let folder = a_patient_sale();
-    let served = Arc::new(folder.serve().await);
+    let served = folder.serve().await;
     let crowd = Arc::new(Crowd::default());
     served.ask(admin::Command::Pause { event: served.event.clone(), by: "tests".to_owned() }).await;
     let (begun, empty_mb) = (Instant::now(), resident_mb(&served));

@@ -95,10 +95,10 @@ impl SocketReply {
 
 /// `$connect`: whether the socket may be opened. What it follows, its first message tells.
 pub fn open(gate: &Gate, event: &SocketEvent) -> SocketReply {
-    match is_origin(gate, &event.headers) {
-        true => SocketReply::done(),
-        false => SocketReply { status_code: Failure::Forbidden.row().status, body: None },
+    if is_origin(gate, &event.headers) {
+        return SocketReply::done();
     }
+    SocketReply { status_code: Failure::Forbidden.row().status, body: None }
 }
 
 /// Every field any message knows.

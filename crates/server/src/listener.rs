@@ -18,7 +18,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 
-use crate::sockets::{self, AsState, Hub};
+use crate::sockets::{self, Hub};
 use crate::{events, stopped};
 
 /// Connections at once at most; more wait to be accepted.
@@ -35,13 +35,11 @@ pub(crate) struct Functions {
     pub(crate) book: BookState,
 }
 
-impl AsState for Functions {
-    fn state(&self) -> &State {
+impl Functions {
+    pub(crate) fn state(&self) -> &State {
         &self.book.state
     }
-}
 
-impl Functions {
     /// The answer of the route's function; a path without one is poll's matter, as `$default` is when deployed.
     async fn answer(&self, request: Request) -> Response<Body> {
         let function = routes::of(&request).map_or("poll", |(route, _)| route.function);

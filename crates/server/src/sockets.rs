@@ -7,11 +7,10 @@ use std::net::IpAddr;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use bootstrap::State;
 use domain::ConnectionId;
 use futures::future::{BoxFuture, ready};
 use futures::{FutureExt, SinkExt, StreamExt};
-use gateway::socket::{SocketContext, SocketEvent, SocketEventType, SocketIdentity};
+use gateway::socket::{SocketContext, SocketEvent, SocketEventType, SocketIdentity, SocketReply};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{
@@ -30,6 +29,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message};
 
+use crate::listener::Functions;
 use crate::queue::sqs_event;
 use crate::stopped;
 
@@ -57,28 +57,44 @@ type Stream = WebSocketStream<TokioIo<Upgraded>>;
 
 /// All open sockets.
 pub(crate) struct Hub {
-    state: Arc<dyn AsState>,
+    functions: Arc<Functions>,
     open: RwLock<HashMap<ConnectionId, mpsc::Sender<String>>>,
     places: Arc<Semaphore>,
     stopping: watch::Receiver<bool>,
 }
 
-/// Whatever has the state that the socket function needs.
-pub(crate) trait AsState: Send + Sync {
-    /// It.
-    fn state(&self) -> &State;
+/// Who is at the other end.
+struct Peer {
+    connection: ConnectionId,
+    ip: IpAddr,
+}
+
+impl Peer {
+    /// An event about it as API Gateway sends it.
+    fn event(&self, event_type: SocketEventType, headers: HeaderMap, body: Option<String>) -> SocketEvent {
+        SocketEvent {
+            request_context: SocketContext {
+                event_type,
+                connection_id: self.connection.clone(),
+                identity: SocketIdentity { source_ip: Some(self.ip.to_string()) },
+            },
+            headers,
+            body,
+            is_base64_encoded: false,
+        }
+    }
 }
 
 impl Hub {
-    pub(crate) fn new(state: Arc<dyn AsState>, stopping: watch::Receiver<bool>) -> Self {
-        Self { state, open: RwLock::default(), places: Arc::new(Semaphore::new(SOCKETS)), stopping }
+    pub(crate) fn new(functions: Arc<Functions>, stopping: watch::Receiver<bool>) -> Self {
+        Self { functions, open: RwLock::default(), places: Arc::new(Semaphore::new(SOCKETS)), stopping }
     }
 
     /// Answers a request for a socket; where it is granted, the socket lives in a task of its own from then on.
     pub(crate) async fn open(
         self: &Arc<Self>,
         mut request: Request<Incoming>,
-        peer: IpAddr,
+        ip: IpAddr,
     ) -> Result<Response<Full<Bytes>>, Infallible> {
         let Some(accept) = accept_key(request.method(), request.headers()) else {
             return Ok(refused(StatusCode::UPGRADE_REQUIRED, (UPGRADE, "websocket")));
@@ -86,10 +102,9 @@ impl Hub {
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
             return Ok(refused(StatusCode::SERVICE_UNAVAILABLE, (RETRY_AFTER, "5")));
         };
-        let connection = new_connection();
-        let mut event = self.event(SocketEventType::Connect, &connection, peer, None);
-        event.headers = request.headers().clone();
-        let answer = socket::answer(self.state.state(), &event).await;
+        let peer = Peer { connection: new_connection(), ip };
+        let opening = peer.event(SocketEventType::Connect, request.headers().clone(), None);
+        let answer = self.answer(opening).await;
         if answer.status_code != 200 {
             let status = StatusCode::from_u16(answer.status_code).unwrap_or(StatusCode::FORBIDDEN);
             return Ok(refused(status, (CONNECTION, "close")));
@@ -98,7 +113,7 @@ impl Hub {
         tokio::spawn(async move {
             // Whoever asked and went away again has nothing to be told.
             if let Ok(Ok(upgraded)) = timeout(WRITE_TIMEOUT, upgrade).await {
-                hub.serve(upgraded, connection, peer).await;
+                hub.serve(upgraded, peer).await;
             }
             drop(place);
         });
@@ -111,7 +126,7 @@ impl Hub {
         Ok(response)
     }
 
-    async fn serve(&self, upgraded: Upgraded, connection: ConnectionId, peer: IpAddr) {
+    async fn serve(&self, upgraded: Upgraded, peer: Peer) {
         let config = WebSocketConfig::default()
             .read_buffer_size(BUFFER_BYTES)
             .write_buffer_size(0)
@@ -120,25 +135,18 @@ impl Hub {
             .max_frame_size(Some(FRAME_BYTES));
         let stream = WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(config));
         let (sender, texts) = mpsc::channel(WAITING_TEXTS);
-        self.opened().insert(connection.clone(), sender);
-        let end = self.talk(stream.await, texts, &connection, peer).await;
-        tracing::debug!(%connection, ?end, "a socket ends");
-        self.close(&connection);
+        self.opened().insert(peer.connection.clone(), sender);
+        let end = self.talk(stream.await, texts, &peer).await;
+        tracing::debug!(connection = %peer.connection, ?end, "a socket ends");
+        self.close(&peer.connection);
         // A system that stops leaves its Redis as it is: the first pushes after a restart tidy up.
         if end != End::Stopping {
-            let event = self.event(SocketEventType::Disconnect, &connection, peer, None);
-            socket::answer(self.state.state(), &event).await;
+            self.answer(peer.event(SocketEventType::Disconnect, HeaderMap::new(), None)).await;
         }
     }
 
     /// Until the socket ends.
-    async fn talk(
-        &self,
-        mut stream: Stream,
-        mut texts: mpsc::Receiver<String>,
-        connection: &ConnectionId,
-        peer: IpAddr,
-    ) -> End {
+    async fn talk(&self, mut stream: Stream, mut texts: mpsc::Receiver<String>, peer: &Peer) -> End {
         let mut stopping = self.stopping.clone();
         let mut pings = interval_at(Instant::now() + PING_INTERVAL, PING_INTERVAL);
         let mut silent_pings = 0;
@@ -159,8 +167,8 @@ impl Hub {
                 Next::Say(message) => message,
                 Next::Nothing => continue,
                 Next::Answer(body) => {
-                    let event = self.event(SocketEventType::Message, connection, peer, Some(body));
-                    match socket::answer(self.state.state(), &event).await.body {
+                    let event = peer.event(SocketEventType::Message, HeaderMap::new(), Some(body));
+                    match self.answer(event).await.body {
                         Some(body) => Message::text(body),
                         None => continue,
                     }
@@ -178,23 +186,8 @@ impl Hub {
         }
     }
 
-    fn event(
-        &self,
-        event_type: SocketEventType,
-        connection: &ConnectionId,
-        peer: IpAddr,
-        body: Option<String>,
-    ) -> SocketEvent {
-        SocketEvent {
-            request_context: SocketContext {
-                event_type,
-                connection_id: connection.clone(),
-                identity: SocketIdentity { source_ip: Some(peer.to_string()) },
-            },
-            headers: HeaderMap::new(),
-            body,
-            is_base64_encoded: false,
-        }
+    async fn answer(&self, event: SocketEvent) -> SocketReply {
+        socket::answer(self.functions.state(), &event).await
     }
 
     fn opened(&self) -> std::sync::RwLockWriteGuard<'_, HashMap<ConnectionId, mpsc::Sender<String>>> {
@@ -289,7 +282,7 @@ impl Departures for Hub {
     fn depart(&self, gone: Vec<Gone>) -> BoxFuture<'_, ()> {
         async move {
             let event = socket::Event::Gone(sqs_event(pack_gone(&gone)));
-            socket::handle(self.state.state(), event).await;
+            socket::handle(self.functions.state(), event).await;
         }
         .boxed()
     }

@@ -16,7 +16,7 @@ pub async fn push(sockets: &dyn Sockets, departures: &dyn Departures, event: Sqs
         match unpack_pushes(message.body.as_deref().unwrap_or_default()) {
             Ok(unpacked) => pushes.extend(unpacked),
             Err(error) => {
-                tracing::error!(message_id = message.message_id, %error, "a message cannot be read")
+                tracing::error!(message_id = message.message_id, %error, "a message cannot be read");
             }
         }
     }
