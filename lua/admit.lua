@@ -1,14 +1,15 @@
 -- admit: one tick of an event: give back what is due, end what is over, call who is next.
 --
--- KEYS       meta waiting called active map stock remaining holds due journal sockets_due
+-- KEYS       meta waiting called active map stock remaining holds due payment_due payment_reminders journal
+--            sockets_due
 -- ARGV       now_ms
 -- OUTCOMES   EVENT_NOT_FOUND
---            TICKED now standing opens_at closes_at admitted lapsed expired reaped more waiting active remaining:
---            more is 1 where another call at once would go on
--- COMPLEXITY O(k log n) for k ≤ 1 000 people called, 500 ended and 500 places given back
+--            TICKED now standing opens_at closes_at admitted lapsed expired reaped more waiting active remaining overdue:
+--            more is 1 where another call at once would go on; overdue: reservations to be expired, each by its own step
+-- COMPLEXITY O(k log n) for k ≤ 1 000 people called, 500 ended, 500 places given back and 500 buyers reminded
 local meta, waiting, called, active, map = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local stock, remaining, holds, due, journal = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
-local sockets_due = KEYS[11]
+local stock, remaining, holds, due = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local payment_due, payment_reminders, journal, sockets_due = KEYS[10], KEYS[11], KEYS[12], KEYS[13]
 local now_ms = ARGV[1]
 --@include clock
 --@include standing
@@ -17,6 +18,8 @@ local now_ms = ARGV[1]
 
 -- People called, and visits ended, by one step at most.
 local CALL_LIMIT, END_LIMIT = 1000, 500
+-- Buyers reminded by one step, and overdue reservations that it names, at most.
+local REMIND_LIMIT, OVERDUE_LIMIT = 500, 100
 -- Credit is counted in thousandths of a person; one second and one missed tick are banked at most.
 local BANK_MS = 2000
 -- The part of a person that no tick could call yet is never lost.
@@ -52,6 +55,22 @@ local function end_visits()
   return #lapsed, #expired
 end
 local lapsed, expired = end_visits()
+
+-- Payments that are due soon are told once, for whoever sends mail.
+local function remind()
+  local ids = redis.call('ZRANGEBYSCORE', payment_reminders, '-inf', now, 'LIMIT', 0, REMIND_LIMIT)
+  if #ids == 0 then return 0 end
+  local due_at = redis.call('ZMSCORE', payment_due, unpack(ids))
+  redis.call('ZREM', payment_reminders, unpack(ids))
+  local soon = {}
+  for at, id in ipairs(ids) do
+    if due_at[at] then soon[#soon + 1] = id .. ':' .. due_at[at] end
+  end
+  if #soon > 0 then record(journal, 'PAYMENT_DUE_SOON', epoch, now, 'reservations', table.concat(soon, ' ')) end
+  return #ids
+end
+local reminded = remind()
+local overdue = redis.call('ZRANGEBYSCORE', payment_due, '-inf', now, 'LIMIT', 0, OVERDUE_LIMIT)
 
 local since = math.max(tonumber(field[10]), opens_at)
 local elapsed = math.max(now - since, 0)
@@ -106,7 +125,7 @@ redis.call('HSET', meta, 'credit', string.format('%.3f', credit), 'callCredit', 
   'clock', math.max(now, tonumber(field[10])), 'headScore', head_score, 'net', net, 'pace',
   string.format('%.3f', pace))
 if status == 'OPEN' and not field[15] then redis.call('HSET', meta, 'openedAt', now) end
-local more = (reaped == REAP_LIMIT or lapsed + expired == END_LIMIT or (allowed > count and admitted == count and left > 0))
+local more = (reaped == REAP_LIMIT or lapsed + expired == END_LIMIT or reminded == REMIND_LIMIT or #overdue == OVERDUE_LIMIT or (allowed > count and admitted == count and left > 0))
   and 1 or 0
 return { 'TICKED', now, status, opens_at, closes_at, admitted, lapsed, expired, reaped, more, left,
-  redis.call('ZCARD', active), tonumber(redis.call('GET', remaining)) }
+  redis.call('ZCARD', active), tonumber(redis.call('GET', remaining)), overdue }

@@ -1,12 +1,13 @@
 -- claim: a called token has come; its session begins.
 --
--- KEYS       meta waiting remaining called active session done journal
+-- KEYS       meta waiting remaining called active session done reservation owners tickets journal
 -- ARGV       now_ms token
 -- OUTCOMES   EVENT_NOT_FOUND
---            POLLED place view: as after the claim; as it is where there was nothing to claim
+--            POLLED place view tickets: as after the claim; as it is where there was nothing to claim
 -- COMPLEXITY O(log n) in the active set
 local meta, waiting, remaining, called = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local active, session, done, journal = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
+local active, session, done, reservation = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
+local owners, tickets, journal = KEYS[9], KEYS[10], KEYS[11]
 local now_ms, token = ARGV[1], ARGV[2]
 --@include clock
 --@include view
@@ -14,13 +15,13 @@ local now_ms, token = ARGV[1], ARGV[2]
 --@include poll
 
 local now = clock(now_ms)
-local view, field = read_line(meta, now, 'activeMs', 'closesAt')
+local view, field = read_line(meta, now, 'accounts', 'activeMs', 'closesAt')
 if not view then return { 'EVENT_NOT_FOUND' } end
 local keys = { waiting = waiting, remaining = remaining, called = called, active = active, session = session,
-  done = done, journal = journal }
+  done = done, reservation = reservation, owners = owners, tickets = tickets, journal = journal }
 local place = place_of(keys, token, view[2], now)
 if place[1] == 'CALLED' then
   claim(keys, read_call(called, token), token, now,
-    { active_ms = tonumber(field[9]), closes_at = tonumber(field[10]), epoch = view[4] })
+    { active_ms = tonumber(field[10]), closes_at = tonumber(field[11]), epoch = view[4] })
 end
-return poll(keys, token, view, now)
+return poll(keys, token, view, field[9], now)

@@ -1,9 +1,12 @@
 -- hold: keep places for a token, all or none.
 --
--- KEYS       meta called active session done map stock remaining holds due journal sockets_due sockets_refused
--- ARGV       now_ms version token request section price mode count place …
+-- KEYS       meta called active session done map stock remaining holds due owners tickets idempotency journal
+--            sockets_due sockets_refused
+-- ARGV       now_ms version token request asked section price mode count place …: asked is the digest of a request with an
+--            Idempotency-Key
 --            mode general | count | best: places are offset, length of the section's rows; mode seats: indices
--- OUTCOMES   EVENT_NOT_FOUND
+-- OUTCOMES   IDEMPOTENCY_KEY_REUSED
+--            EVENT_NOT_FOUND
 --            STALE version: the caller's definition is not the newest
 --            EVENT_CLOSED
 --            MAINTENANCE
@@ -16,20 +19,26 @@
 --            AGAIN: more holds were due than one step gives back; the same call goes on
 --            SOLD_OUT free
 --            NO_ADJACENT_SEATS
---            HELD now item hold_expires_at expires_at held
+--            HELD now item hold_expires_at expires_at held bought account prolonged: account only where there is one,
+--            prolonged 1 where the session got longer
 -- COMPLEXITY O(seats asked for); count, best: O(seats of the section)
 local meta, called, active, session, done, map = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
-local stock, remaining, holds, due, journal = KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
-local sockets_due, sockets_refused = KEYS[12], KEYS[13]
-local now_ms, version, token, request, section = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local price, mode, count = ARGV[6], ARGV[7], tonumber(ARGV[8])
+local stock, remaining, holds, due = KEYS[7], KEYS[8], KEYS[9], KEYS[10]
+local owners, tickets, idempotency, journal = KEYS[11], KEYS[12], KEYS[13], KEYS[14]
+local sockets_due, sockets_refused = KEYS[15], KEYS[16]
+local now_ms, version, token, request, asked = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local section, price, mode, count = ARGV[6], ARGV[7], ARGV[8], tonumber(ARGV[9])
 --@include clock
 --@include standing
 --@include session
 --@include pick
+--@include account
+--@include replay
 --@include stir
 
 local now = clock(now_ms)
+local replayed = replay(idempotency, asked)
+if replayed then return replayed end
 local field = redis.call('HMGET', meta, 'status', 'opensAt', 'closesAt', 'version', 'maintenance', 'epoch',
   'activeMs', 'limitPerAccount', 'holdMs')
 if not field[1] then return { 'EVENT_NOT_FOUND' } end
@@ -38,16 +47,19 @@ if standing(field[1], field[2], field[3], now) == 'CLOSED' then return { 'EVENT_
 if field[5] == '1' then return { 'MAINTENANCE' } end
 local epoch = field[6]
 local keys = { called = called, active = active, session = session, done = done, map = map, stock = stock,
-  remaining = remaining, holds = holds, due = due, journal = journal }
+  remaining = remaining, holds = holds, due = due, owners = owners, journal = journal }
 local live, refusal = live_session(keys, token, now,
   { active_ms = tonumber(field[7]), closes_at = tonumber(field[3]), epoch = epoch })
-local function refused(why) return refuse(sockets_due, sockets_refused, token, why) end
+local function refused(why) return tell_refusal(sockets_due, sockets_refused, token, why) end
 if not live then return refused(refusal) end
 local items = parse_items(live.items)
-local used = count_items(items)
+local bought = bought_by(tickets, live.account)
+local used = bought + count_items(items)
+local expired_at = live.expires_at
 
 local function held(item)
-  return { 'HELD', now, item, live.hold_expires_at, live.expires_at, count_items(items) }
+  return remember(idempotency, asked, { 'HELD', now, item, live.hold_expires_at, live.expires_at, count_items(items),
+    bought, live.account or false, live.expires_at > expired_at and 1 or 0 })
 end
 
 -- The connection may have hidden that this very request was served.
@@ -56,7 +68,7 @@ if live.request == request then return held(live.request_item) end
 -- What of the named seats is to be taken: those not yet the token's own. A hold whose time is over ends here.
 local function wanted_seats()
   local seats, wanted, taken = {}, {}, {}
-  for at = 9, #ARGV do seats[#seats + 1] = tonumber(ARGV[at]) end
+  for at = 10, #ARGV do seats[#seats + 1] = tonumber(ARGV[at]) end
   local own, over = {}, {}
   for _, item in ipairs(items) do
     for _, seat in ipairs(item.seats or {}) do own[seat] = true end
@@ -94,7 +106,7 @@ else
     return refused({ 'PURCHASE_LIMIT_EXCEEDED', tonumber(field[8]), used, count })
   end
   item, refusal = pick(keys, { mode = mode, section = section, price = price, count = count,
-    spans = { unpack(ARGV, 9) } }, epoch, now)
+    spans = { unpack(ARGV, 10) } }, epoch, now)
   if not item then return refused(refusal) end
   live.request_item = format_item(item)
 end

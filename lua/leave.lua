@@ -1,6 +1,7 @@
 -- leave: give up a place or a session; held seats and the slot are free at once.
 --
--- KEYS       meta waiting called active session done map stock remaining holds due leave_rate journal sockets_due
+-- KEYS       meta waiting called active session done map stock remaining holds due leave_rate accounts owners journal
+--            sockets_due
 -- ARGV       now_ms token limit
 -- OUTCOMES   EVENT_NOT_FOUND
 --            RATE_LIMIT retry_after_ms
@@ -8,11 +9,12 @@
 -- COMPLEXITY O(log n) in the line, O(seats held)
 local meta, waiting, called, active, session, done = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local map, stock, remaining, holds, due = KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
-local leave_rate, journal, sockets_due = KEYS[12], KEYS[13], KEYS[14]
+local leave_rate, accounts, owners, journal, sockets_due = KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[16]
 local now_ms, token, limit = ARGV[1], ARGV[2], ARGV[3]
 --@include clock
 --@include limit
 --@include call
+--@include account
 --@include seats
 --@include stir
 
@@ -21,7 +23,7 @@ local epoch = redis.call('HGET', meta, 'epoch')
 if not epoch then return { 'EVENT_NOT_FOUND' } end
 local retry_after_ms = over_limit(leave_rate, limit)
 if retry_after_ms then return { 'RATE_LIMIT', retry_after_ms } end
-local keys = { map = map, stock = stock, remaining = remaining, holds = holds, due = due, journal = journal }
+local keys = { accounts = accounts, owners = owners, map = map, stock = stock, remaining = remaining, holds = holds, due = due, journal = journal }
 
 local function leave()
   if redis.call('ZREM', waiting, token) == 1 then
@@ -50,6 +52,7 @@ local function leave()
 end
 
 if not leave() then return { 'LEFT', 0 } end
+give_up_place(keys, token)
 stir(sockets_due, { token })
 record(journal, 'USER_LEFT_QUEUE', epoch, now, 'token', token)
 return { 'LEFT', 1 }

@@ -1,17 +1,19 @@
 -- poll: where a token stands. Read-only, for callers whose key is good.
 --
--- KEYS       meta waiting remaining called session done
+-- KEYS       meta waiting remaining called session done reservation owners tickets
 -- ARGV       now_ms token
 -- OUTCOMES   EVENT_NOT_FOUND
---            POLLED place view
+--            POLLED place view tickets
 -- COMPLEXITY O(log n) in the line
 local meta, waiting, remaining, called, session, done = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local reservation, owners, tickets = KEYS[7], KEYS[8], KEYS[9]
 local now_ms, token = ARGV[1], ARGV[2]
 --@include clock
 --@include poll
 
 local now = clock(now_ms)
-local view = read_line(meta, now)
+local view, field = read_line(meta, now, 'accounts')
 if not view then return { 'EVENT_NOT_FOUND' } end
-return poll({ waiting = waiting, remaining = remaining, called = called, session = session, done = done }, token, view,
-  now)
+local keys = { waiting = waiting, remaining = remaining, called = called, session = session, done = done,
+  reservation = reservation, owners = owners, tickets = tickets }
+return poll(keys, token, view, field[9], now)

@@ -1,22 +1,23 @@
 -- poll_limited: where a token stands, for callers without a good key: exact, and limited per address.
 --
--- KEYS       meta waiting remaining called session done poll_rate
+-- KEYS       meta waiting remaining called session done reservation owners tickets poll_rate
 -- ARGV       now_ms token
 -- OUTCOMES   EVENT_NOT_FOUND
 --            RATE_LIMIT retry_after_ms
---            POLLED place view
+--            POLLED place view tickets
 -- COMPLEXITY O(log n) in the line
 local meta, waiting, remaining, called, session, done = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
-local poll_rate = KEYS[7]
+local reservation, owners, tickets, poll_rate = KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local now_ms, token = ARGV[1], ARGV[2]
 --@include clock
 --@include limit
 --@include poll
 
 local now = clock(now_ms)
-local view, field = read_line(meta, now, 'joinsPerAddressPerSecond')
+local view, field = read_line(meta, now, 'accounts', 'joinsPerAddressPerSecond')
 if not view then return { 'EVENT_NOT_FOUND' } end
-local retry_after_ms = over_limit(poll_rate, field[9])
+local retry_after_ms = over_limit(poll_rate, field[10])
 if retry_after_ms then return { 'RATE_LIMIT', retry_after_ms } end
-return poll({ waiting = waiting, remaining = remaining, called = called, session = session, done = done }, token, view,
-  now)
+local keys = { waiting = waiting, remaining = remaining, called = called, session = session, done = done,
+  reservation = reservation, owners = owners, tickets = tickets }
+return poll(keys, token, view, field[9], now)

@@ -1,22 +1,26 @@
 -- rejoin: come back to a place after a reload, a lapse or an expiry; an unknown token takes a new place.
 --
--- KEYS       meta sequence waiting remaining called active session done join_rate journal sockets_due
--- ARGV       now_ms token drawn_score new_token new_drawn_score
+-- KEYS       meta sequence waiting remaining called active session done join_rate accounts owners journal sockets_due
+-- ARGV       now_ms token drawn_score new_token new_drawn_score account counted: account is empty where none was proven,
+--            counted 1 where the address' limit has counted this request already
 -- OUTCOMES   EVENT_NOT_FOUND
 --            RATE_LIMIT retry_after_ms
 --            ALREADY_BOOKED reservation
+--            ANOTHER_ACCOUNT: the place belongs to an account that is not the proven one
 --            EVENT_CLOSED
 --            ACCOUNT_REQUIRED
 --            NOT_OPEN opens_at
 --            KNOWN ticket_number place view: the same place, or a lapsed one back at its old score; a drawn place has
 --            no ticket number
 --            REQUEUED ticket_number place view: the same token at the end of the line
+--            ELSEWHERE token: the token has no place, and the account has one by another
 --            JOINED ticket_number place view: the new token at the end of the line
 -- COMPLEXITY O(log n) in the line
 local meta, sequence, waiting, remaining, called = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local active, session, done, join_rate, journal = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
-local sockets_due = KEYS[11]
-local now_ms, token, drawn_score, new_token, new_drawn_score = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local active, session, done, join_rate = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local accounts, owners, journal, sockets_due = KEYS[10], KEYS[11], KEYS[12], KEYS[13]
+local now_ms, token, drawn_score, new_token = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local new_drawn_score, account, counted = ARGV[5], ARGV[6], ARGV[7]
 --@include clock
 --@include limit
 --@include view
@@ -29,11 +33,11 @@ local now = clock(now_ms)
 local view, field = read_line(meta, now, 'joinsPerAddressPerSecond', 'preQueue', 'requireAccount', 'activeMs',
   'closesAt')
 if not view then return { 'EVENT_NOT_FOUND' } end
-local retry_after_ms = over_limit(join_rate, field[9])
+local retry_after_ms = counted ~= '1' and over_limit(join_rate, field[9])
 if retry_after_ms then return { 'RATE_LIMIT', retry_after_ms } end
 local status, epoch, pre_queue = view[2], view[4], field[10]
-local keys = { sequence = sequence, waiting = waiting, called = called, active = active, session = session,
-  done = done, journal = journal }
+local keys = { meta = meta, sequence = sequence, waiting = waiting, called = called, active = active,
+  session = session, done = done, accounts = accounts, owners = owners, journal = journal }
 
 local function answer(outcome, ...)
   local reply = { outcome, ... }
@@ -41,15 +45,12 @@ local function answer(outcome, ...)
   return reply
 end
 
--- The arrival number that a score stands for.
 local function known(score, place)
-  local number = tonumber(score)
-  if pre_queue == 'shuffle' then number = number > AFTER_THE_DRAW and number - AFTER_THE_DRAW end
-  return answer('KNOWN', number, place)
+  return answer('KNOWN', number_of(score, pre_queue), place)
 end
 
-local function enter_at_the_end(outcome, entering, drawn)
-  local number, score = enter(keys, entering, drawn, status, pre_queue, epoch, now)
+local function enter_at_the_end(outcome, entering, owner, drawn)
+  local number, score = enter(keys, entering, owner, drawn, status, pre_queue, epoch, now)
   return answer(outcome, number, waiting_place(keys, entering, score, status))
 end
 
@@ -60,6 +61,8 @@ end
 
 local place = place_of(keys, token, status == 'CLOSED' and 'OPEN' or status, now)
 if place[1] == 'BOOKED' then return { 'ALREADY_BOOKED', place[2] } end
+local owner = redis.call('HGET', owners, token)
+if owner and account ~= '' and owner ~= account then return { 'ANOTHER_ACCOUNT' } end
 if status == 'CLOSED' then return { 'EVENT_CLOSED' } end
 if place[1] == 'WAITING' then return known(redis.call('ZSCORE', waiting, token), place) end
 if place[1] == 'ACTIVE' then return known(redis.call('HGET', session, 'score'), place) end
@@ -69,23 +72,25 @@ if place[1] == 'CALLED' then
   return known(call.score, { 'ACTIVE', claim(keys, call, token, now, rules) })
 end
 if place[1] == 'NOT_FOUND' then
-  if field[11] == '1' then return { 'ACCOUNT_REQUIRED' } end
+  if account == '' and field[11] == '1' then return { 'ACCOUNT_REQUIRED' } end
   if status == 'UPCOMING' and pre_queue == 'closed' then return { 'NOT_OPEN', view[3] } end
   local score = redis.call('ZSCORE', waiting, new_token)
   if score then return answer('JOINED', false, waiting_place(keys, new_token, tonumber(score), status)) end
-  return enter_at_the_end('JOINED', new_token, new_drawn_score)
+  local elsewhere = account ~= '' and redis.call('HGET', accounts, account)
+  if elsewhere and elsewhere ~= token then return { 'ELSEWHERE', elsewhere } end
+  return enter_at_the_end('JOINED', new_token, account, new_drawn_score)
 end
 
 stir(sockets_due, { token })
 if not call then
   end_visit('ADMISSION_EXPIRED')
   redis.call('DEL', session)
-  return enter_at_the_end('REQUEUED', token, drawn_score)
+  return enter_at_the_end('REQUEUED', token, owner or '', drawn_score)
 end
 end_visit('ADMISSION_LAPSED')
 if place[2] == 0 then
   redis.call('HDEL', called, token)
-  return enter_at_the_end('REQUEUED', token, drawn_score)
+  return enter_at_the_end('REQUEUED', token, owner or '', drawn_score)
 end
 redis.call('ZADD', waiting, call.score, token)
 redis.call('HSET', called, token, call.score .. ':0:' .. call.called_at .. ':1')

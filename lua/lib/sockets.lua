@@ -1,5 +1,5 @@
 --@include items
---@include place
+--@include poll
 -- A token's entry in `sockets`: the word that stands for what it was told last, then its connections, each with its
 -- language, the oldest first: `waiting:7: id,en id,ko`. The oldest gives way where there are more than these.
 local LISTENERS = 8
@@ -57,8 +57,8 @@ local function waiting_word(rank, message)
   return 'waiting:' .. (rank or 0) .. ':' .. (message == '' and '' or redis.sha1hex(message):sub(1, 8))
 end
 
--- Where a token stands, in full: place, {held, hold_expires_at, reservation_status}, and the word for it.
-local function stand(keys, token, view, now)
+-- Where a token stands, in full: place, places bought, {held, hold_expires_at, reservation_status}, the word for it.
+local function stand(keys, token, view, has_accounts, now)
   local place = place_of(keys, token, view[2], now)
   local kind = place[1]
   local field = redis.call('HMGET', keys.session, 'items', 'holdExpiresAt')
@@ -76,5 +76,6 @@ local function stand(keys, token, view, now)
   elseif kind == 'NOT_FOUND' then
     word = 'left'
   end
-  return place, { held, field[2] and tonumber(field[2]), reserved }, word
+  local details = { held, field[2] and tonumber(field[2]), reserved }
+  return place, tickets_of(keys, token, place, has_accounts), details, word
 end

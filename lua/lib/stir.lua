@@ -7,7 +7,7 @@ local function stir(sockets_due, tokens)
 end
 
 -- Why a request of this token came to nothing is told to its sockets too. Returns the refusal.
-local function refuse(sockets_due, sockets_refused, token, refusal)
+local function tell_refusal(sockets_due, sockets_refused, token, refusal)
   if refusal[1] ~= 'AGAIN' and redis.call('ZSCORE', sockets_due, token) then
     redis.call('HSET', sockets_refused, token, refusal[1])
     stir(sockets_due, { token })

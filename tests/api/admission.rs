@@ -102,9 +102,10 @@ async fn two_schedulers_with_late_ticks_keep_the_pace() {
 /// Joins without the HTTP layer, many at a time.
 async fn join_many(app: &App, count: usize) {
     let address = domain::outcome::Address::of("203.0.113.8".parse().expect("an address"));
-    let join = domain::command::Join { event: app.event.clone(), address };
+    let join = domain::command::Join { event: app.event.clone(), address, account: None };
+    let draw = |token| store::Drawn { token, score: 0 };
     for chunk in (0..count).collect::<Vec<_>>().chunks(500) {
-        let joins = chunk.iter().map(|_| app.store.join(&join, domain::Token::random(), 0));
+        let joins = chunk.iter().map(|_| app.store.join(&join, draw(domain::Token::random()), draw));
         for joined in join_all(joins).await {
             joined.expect("redis answers").expect("joined");
         }

@@ -1,10 +1,16 @@
 //! Every endpoint, every outcome: requests as API Gateway sends them, real Redis, the sale's clock driven.
 #![cfg(test)]
 
+mod access;
+mod accounts;
 mod admission;
+mod authorizer;
 mod booking;
+mod idempotency;
 mod input;
+mod keys;
 mod line;
+mod payment;
 mod push;
 mod round_trips;
 mod seats;

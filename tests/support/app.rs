@@ -8,14 +8,18 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use book::BookState;
 use bootstrap::State;
-use bootstrap::config::MasterKeys;
+use bootstrap::config::{Access, MasterKeys};
 use domain::layout::Edition;
 use domain::{EventId, Millis};
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use gateway::{Body, Gate, routes};
+use gateway::{Body, Gate, PaymentKeys, routes};
+use hmac::{Hmac, KeyInit, Mac};
+use keys::KeysState;
 use outbox::{Message, Outbox, Queue};
+use pay::PayState;
 use serde_json::{Value, json};
+use sha2::Sha256;
 use store::{Applied, Store, StoreConfig, Tick};
 
 use crate::contract;
@@ -25,6 +29,33 @@ use crate::{Redis, Topology};
 pub const OPENS_AT: i64 = 1_800_000_000_000;
 /// What signs places in tests.
 pub const MASTER_KEY: &str = "a master key for tests, of more than 32 characters";
+
+/// What signs access tokens in tests, and nowhere else: making a key takes a tenth of a second in each process.
+pub const ACCESS_TOKEN_KEY: &str = include_str!("access_token_key.pem");
+
+/// What signs and checks access tokens in tests.
+pub fn access() -> Access {
+    Access::new(ACCESS_TOKEN_KEY, None, None).expect("a key for access tokens")
+}
+
+/// What the payment provider signs with in tests.
+pub const PAYMENT_KEY: &str = "a payment key for tests, of more than 32 characters";
+
+/// A gate that asks for nothing special.
+pub fn gate(event: &EventId) -> Gate {
+    Gate {
+        default_event: Some(event.clone()),
+        payment_keys: PaymentKeys::new([PAYMENT_KEY]),
+        ..Gate::default()
+    }
+}
+
+/// What a payment provider that has `key` writes over a body.
+pub fn signature(key: &str, seconds: i64, body: &str) -> String {
+    let mac = Hmac::<Sha256>::new_from_slice(key.as_bytes()).expect("a key of any length");
+    let signed = mac.chain_update(format!("{seconds}.{body}")).finalize().into_bytes();
+    format!("t={seconds},v1={}", domain::shuffle::hex(&signed))
+}
 
 /// A queue that takes nothing: facts wait in the journal, as while SQS is away.
 struct NoQueue;
@@ -247,8 +278,8 @@ impl App {
         let store = Store::new(&config).expect("an address of Redis");
         let master = MasterKeys::new(MASTER_KEY, None).expect("a master key");
         let event: EventId = event.parse().expect("an event id");
-        let gate = Gate { default_event: Some(event.clone()), ..Gate::default() };
-        let state = State::new(store.clone(), gate, master);
+        let gate = gate(&event);
+        let state = State::new(store.clone(), gate, master, access());
         let functions = BookState { state, outbox: Arc::new(NoQueue) };
         let app = Self { event, store, functions, now: AtomicI64::new(0) };
         app.at(OPENS_AT + 1_000);
@@ -259,14 +290,22 @@ impl App {
     /// The same sale behind another gate or queue.
     #[must_use]
     pub fn behind(&self, gate: Gate, outbox: Option<Arc<dyn Outbox>>) -> Self {
+        self.with_state(gate, access(), outbox.unwrap_or_else(|| Arc::new(NoQueue)))
+    }
+
+    /// The same sale where other keys sign and check access tokens.
+    #[must_use]
+    pub fn signing_with(&self, access: Access) -> Self {
+        self.with_state(gate(&self.event), access, Arc::new(NoQueue))
+    }
+
+    fn with_state(&self, gate: Gate, access: Access, outbox: Arc<dyn Outbox>) -> Self {
         let master = MasterKeys::new(MASTER_KEY, None).expect("a master key");
-        let state = State::new(self.store.clone(), gate, master);
-        let outbox = outbox.unwrap_or_else(|| Arc::new(NoQueue));
-        let functions = BookState { state, outbox };
+        let state = State::new(self.store.clone(), gate, master, access);
         Self {
             event: self.event.clone(),
             store: self.store.clone(),
-            functions,
+            functions: BookState { state, outbox },
             now: AtomicI64::new(self.now()),
         }
     }
@@ -324,11 +363,19 @@ impl App {
         let function = routes::of(&request).map_or("poll", |(route, _)| route.function);
         let state = &self.functions.state;
         let response = match function {
+            "pay" => {
+                let outbox = self.functions.outbox.as_ref();
+                pay::handle(PayState { store: &state.store, gate: &state.gate, outbox }, request).await
+            }
             "join" => join::handle(state, request).await,
             "leave" => leave::handle(state, request).await,
             "seats" => seats::handle(state, request).await,
             "hold-seat" => hold_seat::handle(state, request).await,
             "book" => book::handle(&self.functions, request).await,
+            "keys" => {
+                let keys = KeysState::new(&state.gate, state.access.clone());
+                keys::handle(&keys, request).await
+            }
             _ => poll::handle(state, request).await,
         };
         let (parts, body) = response.into_parts();
@@ -397,6 +444,13 @@ impl App {
     pub async fn book(&self, token: &str, mut purchase: Value) -> Answer {
         purchase["token"] = json!(token);
         self.post("/api/booking", purchase).await
+    }
+
+    /// A webhook of the payment provider, signed now.
+    pub fn webhook(body: &Value) -> Call {
+        let (body, seconds) = (body.to_string(), Millis::now().0 / 1_000);
+        let call = Call::new("POST", "/api/payment/webhook").header("content-type", "application/json");
+        call.header("jari-signature", &signature(PAYMENT_KEY, seconds, &body)).text(&body)
     }
 
     /// Free places in the whole event, as `redis-cli GET` tells them.

@@ -25,6 +25,7 @@
 
 mod app;
 pub mod contract;
+mod door;
 mod network;
 mod postgres;
 mod process;
@@ -32,10 +33,14 @@ mod redis;
 mod sqs;
 mod wait;
 
-pub use app::{Answer, App, Call, MASTER_KEY, OPENS_AT, fresh_event, sale};
+pub use app::{
+    ACCESS_TOKEN_KEY, Answer, App, Call, MASTER_KEY, OPENS_AT, PAYMENT_KEY, access, fresh_event, gate, sale,
+    signature,
+};
+pub use door::{Door, Protected};
 pub use postgres::Postgres;
 pub use redis::{AppendOnly, Redis, Topology};
-pub use sqs::Sqs;
+pub use sqs::{Sqs, venv};
 pub use wait::wait_until;
 
 /// A server of a given kind that is already running, as the environment names it.

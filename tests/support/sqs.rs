@@ -70,7 +70,8 @@ fn recipe() -> Recipe {
     Recipe { command, stop_signal: "KILL" }
 }
 
-fn venv() -> PathBuf {
+/// The Python environment that `infra/local/setup.sh test` makes.
+pub fn venv() -> PathBuf {
     let default = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/venv");
     std::env::var_os("JARI_VENV").map_or_else(default, PathBuf::from)
 }

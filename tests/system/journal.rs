@@ -271,6 +271,7 @@ async fn a_booking_and_its_end_are_told_once_with_the_whole_reservation() {
         created_at: booked_at,
         updated_at: booked_at,
         payment_due_at: None,
+        payment_id: None,
     };
     assert_eq!(answers[0].data()["reservationId"], reservation.reservation_id.to_string());
     story.expect(What::Booked { reservation: reservation.clone() });

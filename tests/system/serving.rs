@@ -43,12 +43,23 @@ impl Folder {
         Self { path, event: event.parse().expect("an event id") }
     }
 
+    /// Puts a file into the system's data folder before it is first served.
+    pub(crate) fn put(&self, name: &str, text: &str) {
+        fs::create_dir_all(self.data()).expect("a data folder");
+        fs::write(self.data().join(name), text).expect("a file in the data folder");
+    }
+
     fn data(&self) -> PathBuf {
         self.path.join("data")
     }
 
     /// The process, whose start may fail.
     pub(crate) fn spawn(&self, log: &str) -> Process {
+        self.spawn_with(log, &[])
+    }
+
+    /// The process with more environment.
+    pub(crate) fn spawn_with(&self, log: &str, variables: &[(&str, &str)]) -> Process {
         let program = std::env::current_exe().expect("the path of this test");
         let program =
             program.parent().and_then(Path::parent).expect("a target folder").join("examples/serve");
@@ -57,6 +68,7 @@ impl Folder {
         let output = File::create(&log).expect("a log");
         let mut command = Command::new(program);
         command.arg(self.data()).arg(self.path.join("sale.json")).stdin(Stdio::piped());
+        command.envs(variables.iter().copied());
         command.stdout(output.try_clone().expect("the log once more")).stderr(output);
         let mut child = command.spawn().expect("the server starts");
         let lifeline = child.stdin.take();
@@ -66,6 +78,15 @@ impl Folder {
     /// Serve, until the value is dropped at the latest.
     pub(crate) async fn serve(&self) -> Served {
         let mut process = self.spawn("serve.log");
+        let running = self.running(&mut process).await;
+        let caller = Caller::of(&running.url);
+        assert_eq!(caller.get("/health").await.status, 200);
+        let services = Services::of(&running).await;
+        Served { process, caller, services, event: self.event.clone(), running }
+    }
+
+    /// Waits until a process serves; how to find what it serves.
+    pub(crate) async fn running(&self, process: &mut Process) -> Running {
         let path = Running::path(&self.data());
         let mut running = None;
         wait_until(START_TIMEOUT, "the system serves", async || {
@@ -75,11 +96,12 @@ impl Folder {
             running.as_ref().is_some_and(|running| running.pid == process.child.id())
         })
         .await;
-        let running = running.expect("the description of a running system");
-        let caller = Caller::of(&running.url);
-        assert_eq!(caller.get("/health").await.status, 200);
-        let services = Services::of(&running).await;
-        Served { process, caller, services, event: self.event.clone(), running }
+        running.expect("the description of a running system")
+    }
+
+    /// A file of the data folder.
+    pub(crate) fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.data().join(name)).expect("a file in the data folder")
     }
 
     pub(crate) fn is_described(&self) -> bool {
@@ -183,6 +205,11 @@ pub(crate) struct Served {
 }
 
 impl Served {
+    /// The address of every endpoint, and the issuer of access tokens.
+    pub(crate) fn url(&self) -> &str {
+        &self.running.url
+    }
+
     /// Ctrl-C, and the server's end.
     pub(crate) async fn interrupt(mut self) {
         self.process.signal("INT");

@@ -83,7 +83,7 @@ fn imports_point_inward() {
 fn only_functions_that_send_link_the_sdk() {
     for name in functions() {
         let manifest = read(&format!("functions/{name}/Cargo.toml"));
-        let sends = ["admit", "book", "push", "relay"].contains(&name.as_str());
+        let sends = ["admit", "book", "pay", "push", "relay"].contains(&name.as_str());
         assert_eq!(manifest.contains("\"sqs\""), sends, "functions/{name}: the SQS client");
         assert!(!manifest.contains("aws-sdk"), "functions/{name}: the SDK is outbox's matter");
     }
@@ -159,12 +159,18 @@ fn every_outcome_has_a_row_and_every_code_is_described() {
         "POLLED",
         "PROGRESS",
         "FOUND",
+        "LIVE",
         "SEATS",
         "HELD",
         "RELEASED",
         "BOOKED",
         "RESERVED",
         "CANCELLED",
+        "EXPIRED",
+        "KEPT",
+        "PAID",
+        "UNCHANGED",
+        "ELSEWHERE",
         "TICKED",
         "COUNTED",
         "APPLIED",
@@ -186,6 +192,7 @@ fn every_outcome_has_a_row_and_every_code_is_described() {
             let code = match *outcome {
                 "MAINTENANCE" => "UNAVAILABLE",
                 "SEAT_COUNT_WHILE_HOLDING" => "INVALID_REQUEST",
+                "ANOTHER_ACCOUNT" => "UNAUTHORIZED",
                 other => other,
             };
             let known = codes.contains(code) || ANSWERS.contains(&code) || OPERATORS.contains(&code);

@@ -2,25 +2,34 @@
 //!
 //! | variable | read by | means |
 //! |---|---|---|
-//! | `REDIS_URL` | all but persist and push | `redis://` or `rediss://` address, credentials included |
-//! | `REDIS_CLUSTER` | all but persist and push | `true`: the address is a cluster's; default `false` |
+//! | `REDIS_URL` | all but persist, keys and push; authorizer only if it checks sessions | `redis://` or `rediss://` address, credentials included |
+//! | `REDIS_CLUSTER` | the same | `true`: the address is a cluster's; default `false` |
 //! | `MASTER_KEY` | join, leave, poll, seats, hold-seat, book, socket, admin | secret of at least 32 characters that signs keys and draws shuffles |
 //! | `PREVIOUS_MASTER_KEY` | the same | its predecessor, whose keys are still good; draws follow `MASTER_KEY` alone, so change it while no shuffled sale is announced and not yet open |
+//! | `ACCESS_TOKEN_KEY` | the HTTP functions | RSA key in PEM (line ends may be written `\n`) for access tokens: join, poll and hold-seat sign and need the private one (PKCS#8), for all others the public one is enough |
+//! | `PREVIOUS_ACCESS_TOKEN_KEY` | the same | another one whose tokens are good: its predecessor, or its successor before it signs; the public one is enough |
+//! | `PUBLIC_URL` | the HTTP functions | who signs access tokens, `https://…` without `/` at its end: the address of `/.well-known`; default: the domain that a request came to |
 //! | `DEFAULT_EVENT_ID` | the HTTP functions, socket | the sale of requests that name none |
 //! | `ORIGIN_SECRET` | the HTTP functions, socket | with it, only requests that carry it in `x-origin-secret` are taken |
+//! | `TRUSTED_ACCOUNT_HEADER` | the HTTP functions | the header in which whoever sends the origin secret names the buyer; needs `ORIGIN_SECRET` |
+//! | `PAYMENT_KEY`, `OTHER_PAYMENT_KEY` | pay | secrets of at least 32 characters that the payment provider signs with; both are good |
 //! | `CORS_ORIGINS` | the HTTP functions | origins whose pages may read answers, joined by commas; `*`: all |
 //! | `BOOKINGS_QUEUE_URL`, `LINE_QUEUE_URL` | book, relay | the two queues |
 //! | `PUSHES_QUEUE_URL` | admit | the queue of what sockets are told |
 //! | `GONE_QUEUE_URL` | push | the queue of sockets that are no more |
 //! | `SOCKETS_ENDPOINT` | push | `https://` address of the WebSocket API's stage, for `@connections` |
+//! | `AUTHORIZER_EVENT_ID` | authorizer | the one sale whose buyers are let in; default: any |
+//! | `AUTHORIZER_CHECKS_SESSION` | authorizer | `true`: look in Redis too whether the session lives; default `false` |
 //! | `DATABASE_URL` | persist, admin | `postgres://` address, credentials included |
 //! | `LOG_LEVEL` | all | `error`, `warn`, `info` (default), `debug` or a filter by module |
 
+use std::borrow::Cow;
 use std::env;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use domain::EventId;
-use gateway::Gate;
+use gateway::{AccessKeys, Gate, HeaderName, PaymentKeys, Request};
 use store::StoreConfig;
 
 /// A variable that is missing or makes no sense.
@@ -31,8 +40,8 @@ pub struct ConfigError {
     reason: String,
 }
 
-/// The shortest master key.
-const MASTER_KEY_CHARACTERS: usize = 32;
+/// The shortest secret.
+const SECRET_CHARACTERS: usize = 32;
 
 fn optional(name: &'static str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
@@ -68,8 +77,8 @@ impl MasterKeys {
     /// Keys from their texts; an error for one that is too short to be a secret.
     pub fn new(current: &str, previous: Option<&str>) -> Result<Self, ConfigError> {
         for (name, key) in [("MASTER_KEY", Some(current)), ("PREVIOUS_MASTER_KEY", previous)] {
-            if key.is_some_and(|key| key.len() < MASTER_KEY_CHARACTERS) {
-                return Err(ConfigError { name, reason: format!("is shorter than {MASTER_KEY_CHARACTERS}") });
+            if key.is_some_and(|key| key.len() < SECRET_CHARACTERS) {
+                return Err(ConfigError { name, reason: format!("is shorter than {SECRET_CHARACTERS}") });
             }
         }
         Ok(Self {
@@ -84,22 +93,126 @@ impl MasterKeys {
     }
 }
 
+/// What signs and checks access tokens, and in whose name.
+#[derive(Debug, Clone)]
+pub struct Access {
+    /// The keys whose tokens are good.
+    pub keys: Arc<AccessKeys>,
+    /// The issuer; without one the domain that a request came to.
+    pub public_url: Option<String>,
+}
+
+impl Access {
+    /// From texts in PEM, and the issuer where it is known beforehand.
+    pub fn new(
+        current: &str,
+        previous: Option<&str>,
+        public_url: Option<String>,
+    ) -> Result<Self, ConfigError> {
+        let (current, previous) = (lines(current), previous.map(lines));
+        let keys = AccessKeys::new(&current, previous.as_deref()).map_err(|error| {
+            let is_current = AccessKeys::new(&current, None).is_err();
+            let name = if is_current { "ACCESS_TOKEN_KEY" } else { "PREVIOUS_ACCESS_TOKEN_KEY" };
+            ConfigError { name, reason: error.to_string() }
+        })?;
+        if public_url.as_deref().is_some_and(|url| !is_issuer(url)) {
+            let reason = "must be an http(s):// address without query and without / at its end".to_owned();
+            return Err(ConfigError { name: "PUBLIC_URL", reason });
+        }
+        Ok(Self { keys: Arc::new(keys), public_url })
+    }
+
+    /// From the environment.
+    pub fn from_env() -> Result<Self, ConfigError> {
+        let previous = optional("PREVIOUS_ACCESS_TOKEN_KEY");
+        Self::new(&required("ACCESS_TOKEN_KEY")?, previous.as_deref(), optional("PUBLIC_URL"))
+    }
+
+    /// The same for a function that signs: the current key must be a private one.
+    pub fn signing_from_env() -> Result<Self, ConfigError> {
+        let access = Self::from_env()?;
+        if access.keys.can_sign() {
+            return Ok(access);
+        }
+        let reason = "must be the private key: this function signs".to_owned();
+        Err(ConfigError { name: "ACCESS_TOKEN_KEY", reason })
+    }
+
+    /// In whose name access tokens are signed that a request asks for.
+    pub fn issuer<'a>(&'a self, request: &Request) -> Cow<'a, str> {
+        gateway::access::issuer(self.public_url.as_deref(), request)
+    }
+}
+
+/// Files of variables have a value on one line.
+fn lines(pem: &str) -> String {
+    pem.replace("\\n", "\n")
+}
+
+/// Whoever discovers appends `/.well-known/…` to it.
+fn is_issuer(url: &str) -> bool {
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://")).unwrap_or_default();
+    (1..=256).contains(&rest.len())
+        && !rest.ends_with('/')
+        && rest.bytes().all(|byte| byte.is_ascii_graphic() && !b"?#\"\\".contains(&byte))
+}
+
 /// What the deployment says about its callers.
 pub fn gate() -> Result<Gate, ConfigError> {
-    let default_event = match optional("DEFAULT_EVENT_ID") {
-        None => None,
-        Some(id) => Some(
-            id.parse::<EventId>()
-                .map_err(|error| ConfigError { name: "DEFAULT_EVENT_ID", reason: error.to_string() })?,
-        ),
-    };
+    let default_event = event("DEFAULT_EVENT_ID")?;
     let origins = optional("CORS_ORIGINS").unwrap_or_default();
     let origins = origins.split(',').map(str::trim).filter(|origin| !origin.is_empty());
+    let origin_secret = optional("ORIGIN_SECRET");
+    let trusted_account_header = optional("TRUSTED_ACCOUNT_HEADER")
+        .map(|name| trusted_account_header(&name, origin_secret.as_deref()))
+        .transpose()?;
     Ok(Gate {
         default_event,
-        origin_secret: optional("ORIGIN_SECRET"),
+        origin_secret,
+        trusted_account_header,
         cors_origins: origins.map(str::to_owned).collect(),
+        ..Gate::default()
     })
+}
+
+/// Without the origin secret anybody could name any buyer.
+fn trusted_account_header(name: &str, origin_secret: Option<&str>) -> Result<HeaderName, ConfigError> {
+    let error = |reason: &str| ConfigError { name: "TRUSTED_ACCOUNT_HEADER", reason: reason.to_owned() };
+    if origin_secret.is_none() {
+        return Err(error("needs ORIGIN_SECRET"));
+    }
+    name.parse().map_err(|_| error("is no name of a header"))
+}
+
+/// The secrets shared with the payment provider; without any, no payment is taken.
+pub fn payment_keys() -> Result<PaymentKeys, ConfigError> {
+    let keys = ["PAYMENT_KEY", "OTHER_PAYMENT_KEY"].map(|name| (name, optional(name)));
+    for (name, key) in &keys {
+        if key.as_ref().is_some_and(|key| key.len() < SECRET_CHARACTERS) {
+            return Err(ConfigError { name, reason: format!("is shorter than {SECRET_CHARACTERS}") });
+        }
+    }
+    Ok(PaymentKeys::new(keys.iter().filter_map(|(_, key)| key.as_deref())))
+}
+
+fn event(name: &'static str) -> Result<Option<EventId>, ConfigError> {
+    let id = optional(name).map(|id| id.parse::<EventId>()).transpose();
+    id.map_err(|error| ConfigError { name, reason: error.to_string() })
+}
+
+/// Whom the authorizer lets in.
+#[derive(Debug, Clone)]
+pub struct AuthorizerConfig {
+    /// The one sale whose buyers; without it any sale's.
+    pub event: Option<EventId>,
+    /// Whether the session must live in Redis too.
+    pub checks_session: bool,
+}
+
+/// Whom the authorizer lets in.
+pub fn authorizer() -> Result<AuthorizerConfig, ConfigError> {
+    let checks_session = parsed("AUTHORIZER_CHECKS_SESSION", false)?;
+    Ok(AuthorizerConfig { event: event("AUTHORIZER_EVENT_ID")?, checks_session })
 }
 
 /// Where PostgreSQL is.
@@ -143,4 +256,42 @@ pub(crate) fn log_level() -> String {
 /// Whether Lambda runs this process.
 pub(crate) fn is_lambda() -> bool {
     env::var_os("AWS_LAMBDA_RUNTIME_API").is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use gateway::access::AccessKeyPair;
+
+    use super::*;
+
+    #[test]
+    fn a_key_may_stand_on_one_line() {
+        let pair = AccessKeyPair::generate().unwrap();
+        let one_line = |pem: &str| pem.replace('\n', "\\n");
+        let other = AccessKeyPair::generate().unwrap();
+        let access =
+            Access::new(&one_line(&pair.private_pem), Some(&one_line(&other.public_pem)), None).unwrap();
+        let kids: Vec<String> = access.keys.jwks().keys.into_iter().map(|key| key.kid).collect();
+        assert_eq!(kids, [pair.kid, other.kid]);
+    }
+
+    #[test]
+    fn a_bad_key_or_issuer_is_named_and_not_shown() {
+        let pair = AccessKeyPair::generate().unwrap();
+        let error = |current: &str, previous, url: Option<&str>| {
+            Access::new(current, previous, url.map(str::to_owned)).unwrap_err().to_string()
+        };
+        assert!(error("secret", None, None).starts_with("environment variable ACCESS_TOKEN_KEY must be"));
+        assert!(!error("secret", None, None).contains("secret"));
+        let previous = error(&pair.private_pem, Some("secret"), None);
+        assert!(previous.starts_with("environment variable PREVIOUS_ACCESS_TOKEN_KEY must be"), "{previous}");
+        for url in
+            ["jari.example", "https://", "https://jari.example/", "https://jari.example?a", "https://a b"]
+        {
+            assert!(error(&pair.private_pem, None, Some(url)).contains("PUBLIC_URL"), "{url}");
+        }
+        for url in ["https://jari.example", "http://127.0.0.1:3000", "https://jari.example/line"] {
+            assert!(Access::new(&pair.private_pem, None, Some(url.to_owned())).is_ok(), "{url}");
+        }
+    }
 }

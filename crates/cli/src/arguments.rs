@@ -57,6 +57,15 @@ pub(crate) enum Command {
     Audit(AuditArguments),
     /// Write reservations to standard output, as PostgreSQL has them
     Export(ExportArguments),
+    /// Make a deployment's secrets: a master key, and an RSA key for access tokens
+    ///
+    /// They are printed as variables, a line each, or written to files that only their owner can read. How to change
+    /// them without turning anybody away: docs/keys.md.
+    ///
+    /// A new key for access tokens is first published beside the old one (the new public key as
+    /// `PREVIOUS_ACCESS_TOKEN_KEY`), signs two hours later (the two change places) and is alone once the longest
+    /// session is over. A new master key draws anew: keep the old one while a drawn line stands.
+    Keygen(KeygenArguments),
 }
 
 #[derive(Debug, Args)]
@@ -196,6 +205,27 @@ pub(crate) struct ExportArguments {
     /// Write tokens too: whoever has one acts as its owner
     #[arg(long)]
     pub(crate) with_tokens: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KeygenArguments {
+    /// What to make [default: both]
+    #[arg(value_enum, value_name = "SECRET")]
+    pub(crate) secrets: Vec<Secret>,
+    /// Write files there instead; one that is there already is not written over
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Secret {
+    /// What signs places and draws shuffles
+    Master,
+    /// What signs access tokens
+    AccessToken,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -61,8 +61,8 @@ fn before(format: ExportFormat, with_tokens: bool, is_first: bool) -> String {
     }
 }
 
-const HEADER: &str =
-    "reservationId,status,version,account,places,seatCount,amount,currency,createdAt,updatedAt,paymentDueAt";
+const HEADER: &str = "reservationId,status,version,account,places,seatCount,amount,currency,createdAt,updatedAt,paymentDueAt,\
+     paymentId";
 
 fn one(format: ExportFormat, with_tokens: bool, reservation: &ExportedReservation) -> anyhow::Result<String> {
     Ok(match format {
@@ -77,7 +77,7 @@ fn csv(reservation: &ExportedReservation, with_tokens: bool) -> String {
         reservation.reservation_id.to_string(),
         reservation.status.as_str().to_owned(),
         reservation.version.to_string(),
-        reservation.account.clone().unwrap_or_default(),
+        reservation.account.as_ref().map(ToString::to_string).unwrap_or_default(),
         reservation.places.iter().map(places).collect::<Vec<_>>().join("; "),
         reservation.seat_count.to_string(),
         reservation.amount.to_string(),
@@ -85,6 +85,7 @@ fn csv(reservation: &ExportedReservation, with_tokens: bool) -> String {
         time(reservation.created_at),
         time(reservation.updated_at),
         reservation.payment_due_at.map(time).unwrap_or_default(),
+        reservation.payment_id.as_ref().map(ToString::to_string).unwrap_or_default(),
     ];
     if with_tokens {
         fields.push(reservation.token.map(|token| token.to_string()).unwrap_or_default());
@@ -130,7 +131,7 @@ mod tests {
         ExportedReservation {
             reservation_id: ReservationId::of("e".parse().unwrap(), Token::random()),
             token: None,
-            account: Some("kim, \"the buyer\"".to_owned()),
+            account: Some("kim, \"the buyer\"".parse().unwrap()),
             status: ReservationStatus::PendingPayment,
             version: 1,
             places: vec![place("standard", 2, &["5-1A", "5-1B"]), place("standing", 3, &[])],
@@ -140,6 +141,7 @@ mod tests {
             created_at: Millis(0),
             updated_at: Millis(1),
             payment_due_at: None,
+            payment_id: None,
         }
     }
 
@@ -149,12 +151,12 @@ mod tests {
         let line = csv(&reservation, false);
         let expected = format!(
             "{},PENDING_PAYMENT,1,\"kim, \"\"the buyer\"\"\",KTX-101/standard 5-1A 5-1B; KTX-101/standing 3,5,500,KRW,\
-             1970-01-01T00:00:00.000Z,1970-01-01T00:00:00.001Z,\r\n",
+             1970-01-01T00:00:00.000Z,1970-01-01T00:00:00.001Z,,\r\n",
             reservation.reservation_id
         );
         assert_eq!(line, expected);
-        assert_eq!(HEADER.split(',').count(), 11);
-        assert_eq!(line.replace("kim, ", "").split(',').count(), 11);
+        assert_eq!(HEADER.split(',').count(), 12);
+        assert_eq!(line.replace("kim, ", "").split(',').count(), 12);
     }
 
     #[test]
@@ -166,6 +168,6 @@ mod tests {
         let token = reservation.token.unwrap().to_string();
         assert!(one(ExportFormat::Json, true, &reservation).unwrap().contains(&token));
         assert!(csv(&reservation, true).ends_with(&format!(",{token}\r\n")));
-        assert!(before(ExportFormat::Csv, true, true).ends_with("paymentDueAt,token\r\n"));
+        assert!(before(ExportFormat::Csv, true, true).ends_with("paymentId,token\r\n"));
     }
 }

@@ -9,6 +9,7 @@ mod check;
 mod draw;
 mod event;
 mod export;
+mod keygen;
 mod opening;
 mod output;
 mod system;
@@ -61,6 +62,7 @@ fn run(arguments: Arguments, output: &mut Output) -> anyhow::Result<Ending> {
             Command::Event { command } => event::run(&system, command, output).await,
             Command::Audit(arguments) => audit::run(&system, arguments, output).await,
             Command::Export(arguments) => export::run(&system, arguments, output).await,
+            Command::Keygen(arguments) => keygen::run(&arguments, output),
         }
     })
 }

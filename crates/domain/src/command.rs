@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::outcome::Address;
-use crate::{EventId, OfferingId, ReservationId, SeatName, SectionId, Token};
+use crate::{Account, EventId, OfferingId, PaymentId, ReservationId, SeatName, SectionId, Token};
 
 /// The most seats one request may name or count; a sale's own limit is lower or the same.
 pub const MAX_SEATS_A_REQUEST: u32 = 100;
@@ -15,6 +15,8 @@ pub struct Join {
     pub event: EventId,
     /// The caller, for its limit.
     pub address: Address,
+    /// The buyer, where one was proven.
+    pub account: Option<Account>,
 }
 
 /// Come back to a place: after a reload, a lapse, an expiry.
@@ -28,6 +30,8 @@ pub struct Rejoin {
     pub key: Option<String>,
     /// The caller, for its limit.
     pub address: Address,
+    /// The buyer, where one was proven.
+    pub account: Option<Account>,
 }
 
 /// Give up a place or a session.
@@ -85,6 +89,15 @@ pub struct SeatMap {
     pub section: Option<SectionId>,
 }
 
+/// A request that may be sent again under its name, its Idempotency-Key, and is then answered as it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repeatable {
+    /// SHA-256 of the key, in hex.
+    pub key: String,
+    /// SHA-256 of what was asked, in hex: the same key with another request is refused.
+    pub request: String,
+}
+
 /// Keep seats for a token.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hold {
@@ -98,6 +111,8 @@ pub struct Hold {
     pub section: Option<SectionId>,
     /// Which seats.
     pub choice: Choice,
+    /// Its name, where it has one.
+    pub repeatable: Option<Repeatable>,
 }
 
 /// Which seats to hold.
@@ -122,6 +137,8 @@ pub struct Release {
     pub offering: Option<OfferingId>,
     /// These; empty: all that the token holds (in `offering`, where one is named).
     pub seats: Vec<SeatName>,
+    /// Its name, where it has one.
+    pub repeatable: Option<Repeatable>,
 }
 
 /// Buy.
@@ -133,6 +150,8 @@ pub struct Book {
     pub token: Token,
     /// What to buy.
     pub purchase: Purchase,
+    /// Its name, where it has one.
+    pub repeatable: Option<Repeatable>,
 }
 
 /// What to buy.
@@ -156,6 +175,30 @@ pub enum Purchase {
 pub struct Reserved {
     /// The reservation.
     pub reservation: ReservationId,
-    /// Its owner.
-    pub token: Token,
+    /// Whose it should be.
+    pub owner: Owner,
+}
+
+/// By what somebody proves that a reservation is theirs: the token or the account that bought it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owner {
+    /// The token.
+    pub token: Option<Token>,
+    /// The buyer, where one was proven.
+    pub account: Option<Account>,
+}
+
+/// What a payment provider says of one payment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pay {
+    /// What was paid for.
+    pub reservation: ReservationId,
+    /// The payment.
+    pub payment: PaymentId,
+    /// Whether money came.
+    pub paid: bool,
+    /// How much, in the currency's smallest unit.
+    pub amount: u64,
+    /// ISO 4217.
+    pub currency: String,
 }

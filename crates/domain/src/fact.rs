@@ -6,8 +6,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::reservation::{Reservation, ReservedPlaces};
-use crate::{EventId, Millis, Token};
+use crate::reservation::{DueReservation, Payment, Reservation, ReservedPlaces};
+use crate::{Account, EventId, Millis, Token};
 
 /// A Redis stream id, `milliseconds-sequence`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -88,7 +88,7 @@ pub enum What {
         score: u64,
         /// The buyer, where one was proven.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        account: Option<String>,
+        account: Option<Account>,
     },
     /// A token gave up its place or its session.
     UserLeftQueue {
@@ -144,6 +144,35 @@ pub enum What {
         /// The reservation after this change.
         reservation: Reservation,
     },
+    /// A reservation was not paid in time.
+    BookingExpired {
+        /// The reservation after this change.
+        reservation: Reservation,
+    },
+    /// A reservation was paid.
+    Paid {
+        /// The reservation after this change.
+        reservation: Reservation,
+    },
+    /// Money came that buys nothing, or nothing any more: it is to be given back.
+    RefundDue {
+        /// The money.
+        payment: Payment,
+        /// Why: LATE, or the status of the reservation that it came for or that was given back.
+        reason: String,
+    },
+    /// A payment that was not taken.
+    PaymentRefused {
+        /// The money.
+        payment: Payment,
+        /// Why: `AMOUNT_MISMATCH`, `RESERVATION_NOT_FOUND`.
+        reason: String,
+    },
+    /// These are to be paid soon; told once each, for whoever reminds their buyers.
+    PaymentDueSoon {
+        /// The reservations.
+        reservations: Vec<DueReservation>,
+    },
     /// The sale was created or changed.
     EventChanged {
         /// Who did it, as far as known.
@@ -172,6 +201,11 @@ impl What {
             Self::SeatsReleased { .. } => "SEATS_RELEASED",
             Self::Booked { .. } => "BOOKED",
             Self::BookingCancelled { .. } => "BOOKING_CANCELLED",
+            Self::BookingExpired { .. } => "BOOKING_EXPIRED",
+            Self::Paid { .. } => "PAID",
+            Self::RefundDue { .. } => "REFUND_DUE",
+            Self::PaymentRefused { .. } => "PAYMENT_REFUSED",
+            Self::PaymentDueSoon { .. } => "PAYMENT_DUE_SOON",
             Self::EventChanged { .. } => "EVENT_CHANGED",
         }
     }
@@ -179,14 +213,21 @@ impl What {
     /// The reservation after this fact, where it changed one.
     pub fn reservation(&self) -> Option<&Reservation> {
         match self {
-            Self::Booked { reservation } | Self::BookingCancelled { reservation } => Some(reservation),
+            Self::Booked { reservation }
+            | Self::BookingCancelled { reservation }
+            | Self::BookingExpired { reservation }
+            | Self::Paid { reservation } => Some(reservation),
             _ => None,
         }
     }
 
     /// Whether this fact travels in the bookings' queue, where the line's facts never make it wait.
     pub fn is_booking(&self) -> bool {
-        self.reservation().is_some()
+        let is_payment = matches!(
+            self,
+            Self::RefundDue { .. } | Self::PaymentRefused { .. } | Self::PaymentDueSoon { .. }
+        );
+        is_payment || self.reservation().is_some()
     }
 }
 

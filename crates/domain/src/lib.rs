@@ -16,5 +16,6 @@ pub mod shuffle;
 pub mod socket;
 
 pub use ids::{
-    Account, ConnectionId, EventId, InvalidId, Millis, OfferingId, ReservationId, SeatName, SectionId, Token,
+    Account, ConnectionId, EventId, InvalidId, Millis, OfferingId, PaymentId, ReservationId, SeatName,
+    SectionId, Token,
 };

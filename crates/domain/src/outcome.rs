@@ -5,9 +5,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::layout::Edition;
-use crate::reservation::Reservation;
+use crate::reservation::{Reservation, ReservationStatus};
 use crate::sale::Sale;
-use crate::{Millis, ReservationId, SeatName};
+use crate::{Account, Millis, ReservationId, SeatName};
 
 /// What a command came to: its answer or the reason why nothing was changed.
 pub type Outcome<T> = Result<T, Refusal>;
@@ -42,6 +42,10 @@ pub enum Refusal {
     },
     /// The sale asks for an authenticated account.
     AccountRequired,
+    /// The place belongs to an account that is not the proven one.
+    AnotherAccount,
+    /// The Idempotency-Key came with another request before.
+    IdempotencyKeyReused,
     /// Maintenance: no hold and no booking.
     Maintenance,
     /// The token has no live session and never had one in this visit.
@@ -82,6 +86,10 @@ pub enum Refusal {
     SeatCountWhileHolding,
     /// The reservation has ended in another way.
     BookingNotCancellable,
+    /// Late, ended, asking for no payment, or paid by another one: the money is to be given back.
+    BookingNotPayable,
+    /// Not what the reservation costs.
+    AmountMismatch,
 }
 
 /// A caller's address as limits see it: IPv4 whole, IPv6 by its /64.
@@ -186,13 +194,13 @@ pub enum Place {
     Active {
         /// When the session ends.
         expires_at: Millis,
+        /// The buyer, where one was proven.
+        account: Option<Account>,
     },
     /// Has booked.
     Booked {
         /// What it booked.
         reservation: ReservationId,
-        /// Seats it owns now: 0 after a cancellation.
-        ticket_count: u32,
     },
     /// Its session or its call is over, or the sale is.
     Expired {
@@ -203,13 +211,22 @@ pub enum Place {
     NotFound,
 }
 
-/// A poll's answer.
+/// A place in its line.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Polled {
+pub struct Standing {
     /// Where the token stands.
     pub place: Place,
     /// The line around it.
     pub view: LineView,
+}
+
+/// A poll's answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Polled {
+    /// Where the token stands.
+    pub standing: Standing,
+    /// Places that the account, or the token without one, has bought and not given back.
+    pub ticket_count: u32,
 }
 
 /// A join's or rejoin's answer.
@@ -220,7 +237,7 @@ pub struct Joined {
     /// When a new place was taken; `None` where the place was known.
     pub joined_at: Option<Millis>,
     /// Where the token stands now.
-    pub polled: Polled,
+    pub standing: Standing,
 }
 
 /// How the whole line moves.
@@ -317,6 +334,12 @@ pub struct Held {
     pub active_expires_at: Millis,
     /// Places held by the token over all sections, these included.
     pub held_count: u32,
+    /// Places that the account has bought before.
+    pub ticket_count: u32,
+    /// The buyer, where one was proven.
+    pub account: Option<Account>,
+    /// Whether the session ends later than it did: its owner needs a new access token.
+    pub prolonged: bool,
 }
 
 /// A booking's answer.
@@ -326,6 +349,13 @@ pub struct Booked {
     pub reservation: Reservation,
     /// Free seats in the whole event.
     pub remaining_seats: u64,
+}
+
+/// What a payment came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Paid {
+    /// Where the reservation stands now.
+    pub status: ReservationStatus,
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Millis, OfferingId, ReservationId, SeatName, SectionId, Token};
+use crate::{Account, Millis, OfferingId, PaymentId, ReservationId, SeatName, SectionId, Token};
 
 /// Where a reservation stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -72,7 +72,7 @@ pub struct Reservation {
     pub token: Token,
     /// The buyer, where one was proven.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub account: Option<String>,
+    pub account: Option<Account>,
     /// Where it stands.
     pub status: ReservationStatus,
     /// Starts at 1.
@@ -92,4 +92,31 @@ pub struct Reservation {
     /// Until when it is to be paid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payment_due_at: Option<Millis>,
+    /// What paid it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payment_id: Option<PaymentId>,
+}
+
+/// Money that a provider says it took for a reservation.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Payment {
+    /// What was paid for.
+    pub reservation_id: ReservationId,
+    /// The payment.
+    pub payment_id: PaymentId,
+    /// How much, in the currency's smallest unit.
+    pub amount: u64,
+    /// ISO 4217.
+    pub currency: String,
+}
+
+/// A reservation that is to be paid.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DueReservation {
+    /// Its id.
+    pub reservation_id: ReservationId,
+    /// Until when.
+    pub payment_due_at: Millis,
 }

@@ -2,15 +2,15 @@
 
 use crate::outcome::{Address, Polled};
 use crate::reservation::ReservationStatus;
-use crate::{ConnectionId, EventId, Millis, Token};
+use crate::{Account, ConnectionId, EventId, Millis, Token};
 
 /// Follow a place over a socket.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Connect {
     /// The sale.
     pub event: EventId,
-    /// The place.
-    pub token: Token,
+    /// Whose place.
+    pub place: Whose,
     /// The socket.
     pub connection: ConnectionId,
     /// The language of what it is told, two letters.
@@ -19,9 +19,18 @@ pub struct Connect {
     pub address: Option<Address>,
 }
 
+/// Whose place a socket follows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Whose {
+    /// A token's.
+    Token(Token),
+    /// A proven account's, as long as it has one.
+    Account(Account),
+}
+
 /// Where a followed token stands.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Standing {
+pub struct Followed {
     /// As a poll tells it.
     pub polled: Polled,
     /// Places it holds.
@@ -49,7 +58,7 @@ pub struct Notice {
     /// The code of a request of this token that came to nothing.
     pub refused: Option<String>,
     /// Where the token stands now, where that is new.
-    pub standing: Option<Standing>,
+    pub followed: Option<Followed>,
 }
 
 /// What one look at an event's sockets came to.

@@ -85,6 +85,7 @@ const THE_SALE: &[Case] = &[
     case(r#""./sale.schema.json""#, "1", "$.$schema", 2, "must be text", SCHEMA),
     case(r#""eventId": "small","#, "", "$.eventId", 1, "is missing", SCHEMA),
     case(r#""small""#, r#""Small""#, "$.eventId", 3, "1 to 63", SCHEMA),
+    case(r#""small""#, r#""jari""#, "$.eventId", 3, "not jari", SCHEMA),
     case(r#""small""#, "7", "$.eventId", 3, "must be text", SCHEMA),
     case(r#""title": "작은 공연","#, "", "$.title", 1, "is missing", SCHEMA),
     case(r#""작은 공연""#, r#""  ""#, "$.title", 4, "1 to 200 characters", SCHEMA),

@@ -39,6 +39,16 @@ pub(crate) struct Fields<'a> {
     pub(crate) best: Option<Field<'a>>,
     #[serde(borrow)]
     pub(crate) seat_count: Option<Field<'a>>,
+    #[serde(borrow)]
+    pub(crate) payment_id: Option<Field<'a>>,
+    #[serde(borrow)]
+    pub(crate) reservation_id: Option<Field<'a>>,
+    #[serde(borrow)]
+    pub(crate) status: Option<Field<'a>>,
+    #[serde(borrow)]
+    pub(crate) amount: Option<Field<'a>>,
+    #[serde(borrow)]
+    pub(crate) currency: Option<Field<'a>>,
 }
 
 /// One field's value, as far as any call can use it.
@@ -123,7 +133,7 @@ pub(crate) fn fields_if_any(request: &Request) -> Result<Fields<'_>, Failure> {
     if bytes.is_empty() { Ok(Fields::default()) } else { parse(request, bytes) }
 }
 
-fn bytes(request: &Request) -> Result<&[u8], Failure> {
+pub(crate) fn bytes(request: &Request) -> Result<&[u8], Failure> {
     match request.extensions().get() {
         Some(Flaw::Base64) => return Err(Failure::invalid("body", "must be valid base64")),
         Some(Flaw::Size) => return Err(Failure::PayloadTooLarge),

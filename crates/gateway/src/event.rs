@@ -56,12 +56,46 @@ pub struct HttpEventContext {
     /// API Gateway's id of the request.
     #[serde(default)]
     pub request_id: Option<String>,
+    /// The domain that the request came to: API Gateway's own or a custom one.
+    #[serde(default)]
+    pub domain_name: Option<String>,
     /// `$default` or what stands before every path.
     #[serde(default)]
     pub stage: Option<String>,
     /// The request's line and sender.
     pub http: HttpEventLine,
+    /// What the route's authorizer proved, where it has one.
+    #[serde(default)]
+    pub authorizer: Option<HttpEventAuthorizer>,
 }
+
+/// What an authorizer of API Gateway proved. Only its JWT authorizer tells an account.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct HttpEventAuthorizer {
+    /// The checked token.
+    #[serde(default)]
+    pub jwt: Option<HttpEventJwt>,
+}
+
+/// A token that API Gateway has checked.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct HttpEventJwt {
+    /// What it says.
+    #[serde(default)]
+    pub claims: HttpEventClaims,
+}
+
+/// What such a token says.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct HttpEventClaims {
+    /// Who signed in.
+    #[serde(default)]
+    pub sub: Option<String>,
+}
+
+/// Who signed in by API Gateway's JWT authorizer, kept in the request's extensions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SignedIn(pub(crate) String);
 
 /// A request's line and sender.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -104,9 +138,13 @@ pub fn accept(event: HttpEvent) -> Request {
     // In the library's own words, so that its extension methods read this request as any other.
     let mut context = ApiGatewayV2httpRequestContext::default();
     context.request_id = request_context.request_id;
+    context.domain_name = request_context.domain_name;
     context.stage = request_context.stage;
     context.http.source_ip = request_context.http.source_ip;
     request.extensions_mut().insert(RequestContext::ApiGatewayV2(context));
+    if let Some(subject) = request_context.authorizer.and_then(|proved| proved.jwt?.claims.sub) {
+        request.extensions_mut().insert(SignedIn(subject));
+    }
     request.with_raw_http_path(raw_path)
 }
 
@@ -155,7 +193,7 @@ pub(crate) fn headers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Head
             let mut headers = HeaderMap::with_capacity(24);
             while let Some((name, value)) = entries.next_entry::<Text<'de>, Text<'de>>()? {
                 let name = HeaderName::from_bytes(name.0.as_bytes());
-                if let (Ok(name), Ok(value)) = (name, HeaderValue::from_str(&value.0)) {
+                if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(value.0.as_bytes())) {
                     headers.insert(name, value);
                 }
             }

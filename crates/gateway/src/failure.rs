@@ -26,6 +26,8 @@ pub enum Failure {
     MissingToken,
     /// Nobody has been proven who may do this.
     Unauthorized,
+    /// A webhook that the payment provider did not sign, or not lately.
+    BadSignature,
     /// Not through the front door: the origin secret is missing or wrong.
     Forbidden,
     /// No such route.
@@ -101,6 +103,8 @@ table! {
         "A token is needed." "대기표(토큰)가 필요합니다."
     UNAUTHORIZED "UNAUTHORIZED" 401
         "You are not authorized." "인증이 필요합니다."
+    BAD_SIGNATURE "BAD_SIGNATURE" 401
+        "The signature is missing, wrong or too old." "서명이 없거나 올바르지 않습니다."
     EVENT_CLOSED "EVENT_CLOSED" 403
         "The sale is over." "예매가 마감되었습니다."
     NOT_ADMITTED "NOT_ADMITTED" 403
@@ -137,6 +141,12 @@ table! {
         "The sale has not opened yet." "아직 예매가 시작되지 않았습니다."
     BOOKING_NOT_CANCELLABLE "BOOKING_NOT_CANCELLABLE" 409
         "This reservation cannot be cancelled." "취소할 수 없는 예매입니다."
+    BOOKING_NOT_PAYABLE "BOOKING_NOT_PAYABLE" 409
+        "This reservation cannot be paid any more." "결제할 수 없는 예매입니다."
+    AMOUNT_MISMATCH "AMOUNT_MISMATCH" 409
+        "The amount or currency is not that of the reservation." "결제 금액이 예매 금액과 다릅니다."
+    IDEMPOTENCY_KEY_REUSED "IDEMPOTENCY_KEY_REUSED" 409
+        "This Idempotency-Key came with another request before." "이미 다른 요청에 사용된 멱등키입니다."
     NO_ADJACENT_SEATS "NO_ADJACENT_SEATS" 409
         "No row has that many free seats side by side." "나란히 비어 있는 좌석이 없습니다."
     NOTHING_HELD "NOTHING_HELD" 409
@@ -185,6 +195,7 @@ impl Failure {
             Self::InvalidRequest { .. } => &INVALID_REQUEST,
             Self::MissingToken => &MISSING_TOKEN,
             Self::Unauthorized => &UNAUTHORIZED,
+            Self::BadSignature => &BAD_SIGNATURE,
             Self::Forbidden => &FORBIDDEN,
             Self::NotFound => &NOT_FOUND,
             Self::MethodNotAllowed { .. } => &METHOD_NOT_ALLOWED,
@@ -243,6 +254,8 @@ fn row_of(refusal: &Refusal) -> &'static Row {
         Refusal::EventClosed => &EVENT_CLOSED,
         Refusal::NotOpen { .. } => &NOT_OPEN,
         Refusal::AccountRequired => &ACCOUNT_REQUIRED,
+        Refusal::AnotherAccount => &UNAUTHORIZED,
+        Refusal::IdempotencyKeyReused => &IDEMPOTENCY_KEY_REUSED,
         Refusal::Maintenance => &UNAVAILABLE,
         Refusal::NotAdmitted => &NOT_ADMITTED,
         Refusal::AdmissionExpired => &ADMISSION_EXPIRED,
@@ -255,6 +268,8 @@ fn row_of(refusal: &Refusal) -> &'static Row {
         Refusal::NothingHeld => &NOTHING_HELD,
         Refusal::SeatCountWhileHolding => &INVALID_REQUEST,
         Refusal::BookingNotCancellable => &BOOKING_NOT_CANCELLABLE,
+        Refusal::BookingNotPayable => &BOOKING_NOT_PAYABLE,
+        Refusal::AmountMismatch => &AMOUNT_MISMATCH,
     }
 }
 

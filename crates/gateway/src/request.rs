@@ -2,67 +2,94 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
-use std::str::FromStr;
+use std::str::{self, FromStr};
+use std::sync::Arc;
 
 use domain::command::{
-    Book, Choice, Hold, Join, Leave, MAX_SEATS_A_REQUEST, Poll, Progress, Purchase, Rejoin, Release,
-    Reserved, Search, SeatMap,
+    Book, Choice, Hold, Join, Leave, MAX_SEATS_A_REQUEST, Owner, Pay, Poll, Progress, Purchase, Rejoin,
+    Release, Repeatable, Reserved, Search, SeatMap,
 };
 use domain::outcome::Address;
-use domain::{EventId, InvalidId, SeatName, Token};
+use domain::shuffle::hex;
+use domain::{Account, EventId, InvalidId, Millis, ReservationId, SeatName, Token};
 use http::{HeaderMap, HeaderName};
 use lambda_http::request::RequestContext;
 use lambda_http::{Request, RequestExt};
+use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
+use crate::access::{self, AccessClaims, AccessKeys};
 use crate::body::{self, Field};
+use crate::event::SignedIn;
 use crate::failure::Failure;
+use crate::payment::PaymentKeys;
 use crate::query::{parameter, parameters};
 use crate::routes;
 
 /// What the deployment says about its callers; the environment is read elsewhere.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct Gate {
     /// The sale of requests that name none.
     pub default_event: Option<EventId>,
     /// With it, only requests that carry it in `x-origin-secret` are taken, and their
     /// `CloudFront-Viewer-Address` counts.
     pub origin_secret: Option<String>,
+    /// The header in which whoever knows the origin secret names the buyer. Counts for nothing without the secret.
+    pub trusted_account_header: Option<HeaderName>,
     /// Origins whose pages may read answers; `*`: all.
     pub cors_origins: Vec<String>,
+    /// What checks access tokens; without it none is good.
+    pub access: Option<Arc<AccessKeys>>,
+    /// What checks the payment provider's signature; without it none is good.
+    pub payment_keys: PaymentKeys,
+}
+
+impl fmt::Debug for Gate {
+    /// Secrets are not shown.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Gate");
+        shown.field("default_event", &self.default_event).field("cors_origins", &self.cors_origins);
+        shown.finish_non_exhaustive()
+    }
 }
 
 static ORIGIN_SECRET: HeaderName = HeaderName::from_static("x-origin-secret");
 static VIEWER_ADDRESS: HeaderName = HeaderName::from_static("cloudfront-viewer-address");
+static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// The longest value a search takes.
 const MAX_FILTER_BYTES: usize = 200;
+/// The longest Idempotency-Key.
+const MAX_IDEMPOTENCY_KEY_BYTES: usize = 255;
 
 /// `POST /api/queue/join`
 pub fn join(gate: &Gate, request: &Request) -> Result<Join, Failure> {
     let address = address(gate, request)?;
     let fields = body::fields_if_any(request)?;
-    prove_user(fields.user_id.is_some())?;
-    Ok(Join { event: event_in(gate, fields.event_id)?, address })
+    let account = account(gate, request)?;
+    prove_user(text_in("userId", fields.user_id)?, account.as_ref())?;
+    Ok(Join { event: event_in(gate, fields.event_id)?, address, account })
 }
 
 /// `POST /api/queue/rejoin`
 pub fn rejoin(gate: &Gate, request: &Request) -> Result<Rejoin, Failure> {
     let address = address(gate, request)?;
     let fields = body::fields(request)?;
-    prove_user(fields.user_id.is_some())?;
-    let token = token_in(fields.token)?;
+    let account = account(gate, request)?;
+    prove_user(text_in("userId", fields.user_id)?, account.as_ref())?;
+    let token = token_of(text_in("token", fields.token)?, Failure::MissingToken)?;
     let event = event_in(gate, fields.event_id)?;
     let key = text_in("key", fields.key)?.filter(|key| !key.is_empty()).map(Cow::into_owned);
-    Ok(Rejoin { event, token, key, address })
+    Ok(Rejoin { event, token, key, address, account })
 }
 
 /// `DELETE /api/queue/leave`
 pub fn leave(gate: &Gate, request: &Request) -> Result<Leave, Failure> {
     let address = address(gate, request)?;
     let [token, event, user] = parameters(request, ["token", "eventId", "userId"])?;
-    prove_user(user.is_some())?;
+    prove_user(user, account(gate, request)?.as_ref())?;
     let token = token_of(token, Failure::MissingToken)?;
     Ok(Leave { event: event_of(gate, event)?, token, address })
 }
@@ -71,7 +98,7 @@ pub fn leave(gate: &Gate, request: &Request) -> Result<Leave, Failure> {
 pub fn poll(gate: &Gate, request: &Request) -> Result<Poll, Failure> {
     let address = address(gate, request)?;
     let [token, event, key, user] = parameters(request, ["token", "eventId", "key", "userId"])?;
-    prove_user(user.is_some())?;
+    prove_user(user, account(gate, request)?.as_ref())?;
     let token = token_of(token, Failure::MissingToken)?;
     let event = event_of(gate, event)?;
     let key = key.filter(|key| !key.is_empty()).map(Cow::into_owned);
@@ -88,9 +115,8 @@ pub fn progress(gate: &Gate, request: &Request) -> Result<Progress, Failure> {
 pub fn search(gate: &Gate, request: &Request) -> Result<Search, Failure> {
     let names = ["token", "eventId", "userId", "from", "to", "date"];
     let [token, event, user, from, to, date] = parameters(request, names)?;
-    prove_user(user.is_some())?;
-    let token = token_of(token, Failure::Unauthorized)?;
     let event = event_of(gate, event)?;
+    let token = Caller::of(gate, request, Age::Live)?.session(&event, token, user, Failure::Unauthorized)?;
     if date.as_deref().is_some_and(|date| !date.is_empty() && !is_date(date)) {
         return Err(Failure::invalid("date", "must be YYYY-MM-DD"));
     }
@@ -110,10 +136,11 @@ pub fn search(gate: &Gate, request: &Request) -> Result<Search, Failure> {
 pub fn seat_map(gate: &Gate, request: &Request) -> Result<SeatMap, Failure> {
     let names = ["token", "eventId", "userId", "offeringId", "sectionId"];
     let [token, event, user, offering, section] = parameters(request, names)?;
-    prove_user(user.is_some())?;
+    let event = event_of(gate, event)?;
+    let token = Caller::of(gate, request, Age::Live)?.session(&event, token, user, Failure::Unauthorized)?;
     Ok(SeatMap {
-        token: token_of(token, Failure::Unauthorized)?,
-        event: event_of(gate, event)?,
+        token,
+        event,
         offering: id_of("offeringId", offering)?,
         section: id_of("sectionId", section)?,
     })
@@ -121,24 +148,29 @@ pub fn seat_map(gate: &Gate, request: &Request) -> Result<SeatMap, Failure> {
 
 /// `POST /api/seat/select`
 pub fn hold(gate: &Gate, request: &Request) -> Result<Hold, Failure> {
+    let caller = Caller::of(gate, request, Age::Live)?;
     let fields = body::fields(request)?;
-    prove_user(fields.user_id.is_some())?;
+    let event = event_in(gate, fields.event_id)?;
+    let token = caller.session_in(&event, fields.token, fields.user_id)?;
     Ok(Hold {
-        token: token_in(fields.token)?,
-        event: event_in(gate, fields.event_id)?,
+        event,
+        token,
         offering: id_in("offeringId", fields.offering_id)?,
         section: id_in("sectionId", fields.section_id)?,
         choice: choice(fields.seats, fields.seat_id, fields.count, fields.best)?,
+        repeatable: repeatable(request)?,
     })
 }
 
 /// `POST /api/seat/cancel`
 pub fn release(gate: &Gate, request: &Request) -> Result<Release, Failure> {
-    let fields = body::fields(request)?;
-    prove_user(fields.user_id.is_some())?;
+    let caller = Caller::of(gate, request, Age::Live)?;
+    let fields = caller.fields(request)?;
+    let event = event_in(gate, fields.event_id)?;
+    let token = caller.session_in(&event, fields.token, fields.user_id)?;
     Ok(Release {
-        token: token_in(fields.token)?,
-        event: event_in(gate, fields.event_id)?,
+        event,
+        token,
         offering: id_in("offeringId", fields.offering_id)?,
         seats: match (fields.seats, fields.seat_id) {
             (None, None) => Vec::new(),
@@ -148,32 +180,160 @@ pub fn release(gate: &Gate, request: &Request) -> Result<Release, Failure> {
                 return Err(Failure::invalid("seats", "must not be given together with seatId"));
             }
         },
+        repeatable: repeatable(request)?,
     })
 }
 
 /// `POST /api/booking`
 pub fn book(gate: &Gate, request: &Request) -> Result<Book, Failure> {
-    let fields = body::fields(request)?;
-    prove_user(fields.user_id.is_some())?;
-    let token = token_in(fields.token)?;
+    let caller = Caller::of(gate, request, Age::Live)?;
+    let fields = caller.fields(request)?;
     let event = event_in(gate, fields.event_id)?;
+    let token = caller.session_in(&event, fields.token, fields.user_id)?;
     let offering = id_in("offeringId", fields.offering_id)?;
     let section = id_in("sectionId", fields.section_id)?;
     let purchase = match fields.seat_count {
         None => Purchase::Held,
         Some(count) => Purchase::Plain { seat_count: count_in("seatCount", &count)?, offering, section },
     };
-    Ok(Book { event, token, purchase })
+    Ok(Book { event, token, purchase, repeatable: repeatable(request)? })
 }
 
 /// `GET /api/booking/{id}`, `DELETE /api/booking/{id}`
-pub fn reserved(_gate: &Gate, request: &Request) -> Result<Reserved, Failure> {
+pub fn reserved(gate: &Gate, request: &Request) -> Result<Reserved, Failure> {
+    let caller = Caller::of(gate, request, Age::Any)?;
     let (_, id) = routes::of(request)?;
     let [token, user] = parameters(request, ["token", "userId"])?;
-    prove_user(user.is_some())?;
-    let token = token_of(token, Failure::Unauthorized)?;
-    let reservation = id.unwrap_or_default().parse().map_err(|error| bad_id("reservationId", &error))?;
-    Ok(Reserved { reservation, token })
+    let sent = sent_token(token)?;
+    prove_user(user, caller.account.as_ref())?;
+    if caller.claims.is_none() && sent.is_none() && caller.account.is_none() {
+        return Err(Failure::Unauthorized);
+    }
+    let reservation: ReservationId =
+        id.unwrap_or_default().parse().map_err(|error| bad_id("reservationId", &error))?;
+    let token = caller.claimed(reservation.event(), sent)?;
+    Ok(Reserved { reservation, owner: Owner { token, account: caller.account } })
+}
+
+/// `POST /api/payment/webhook`; `now` by the functions' clock.
+pub fn pay(gate: &Gate, request: &Request, now: Millis) -> Result<Pay, Failure> {
+    gate.payment_keys.check(request.headers(), body::bytes(request)?, now)?;
+    let fields = body::fields(request)?;
+    let status = text_in("status", fields.status)?;
+    let currency = text_in("currency", fields.currency)?.unwrap_or_default();
+    if currency.len() != 3 || !currency.bytes().all(|byte| byte.is_ascii_uppercase()) {
+        return Err(Failure::invalid("currency", "must be three letters, A-Z"));
+    }
+    Ok(Pay {
+        payment: parsed("paymentId", &text_in("paymentId", fields.payment_id)?.unwrap_or_default())?,
+        reservation: parsed(
+            "reservationId",
+            &text_in("reservationId", fields.reservation_id)?.unwrap_or_default(),
+        )?,
+        paid: match status.as_deref() {
+            Some("PAID") => true,
+            Some("FAILED") => false,
+            _ => return Err(Failure::invalid("status", "must be PAID or FAILED")),
+        },
+        amount: match fields.amount {
+            Some(Field::Whole(amount)) => amount,
+            _ => return Err(Failure::invalid("amount", "must be a whole number, in the smallest unit")),
+        },
+        currency: currency.into_owned(),
+    })
+}
+
+/// The name under which a request may be sent again.
+fn repeatable(request: &Request) -> Result<Option<Repeatable>, Failure> {
+    let Some(key) = request.headers().get(&IDEMPOTENCY_KEY) else { return Ok(None) };
+    let key = key.as_bytes();
+    if !(1..=MAX_IDEMPOTENCY_KEY_BYTES).contains(&key.len()) || !key.iter().all(u8::is_ascii_graphic) {
+        let reason = format!("must be 1 to {MAX_IDEMPOTENCY_KEY_BYTES} visible ASCII characters");
+        return Err(Failure::invalid("Idempotency-Key", reason));
+    }
+    let (route, _) = routes::of(request)?;
+    let asked =
+        Sha256::new().chain_update(route.path).chain_update(b"\0").chain_update(body::bytes(request)?);
+    Ok(Some(Repeatable { key: hex(&Sha256::digest(key)), request: hex(&asked.finalize()) }))
+}
+
+/// Whether an access token must be live, or only ours.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Age {
+    Live,
+    Any,
+}
+
+/// What a caller has proven before anybody looks for a session.
+struct Caller {
+    claims: Option<AccessClaims>,
+    account: Option<Account>,
+}
+
+impl Caller {
+    /// A bearer that is not ours or too old is refused, also where a token is sent as well.
+    fn of(gate: &Gate, request: &Request, age: Age) -> Result<Self, Failure> {
+        let claims = match access::bearer(request.headers()) {
+            None => None,
+            Some(bearer) => {
+                let keys = gate.access.as_ref().ok_or(Failure::Unauthorized)?;
+                let claims = match age {
+                    Age::Live => keys.check(bearer, Millis::now()),
+                    Age::Any => keys.check_expired_too(bearer),
+                };
+                Some(claims.ok_or(Failure::Unauthorized)?)
+            }
+        };
+        let account = account(gate, request)?;
+        let claimed = claims.as_ref().and_then(|claims| claims.account.clone());
+        match (&account, &claimed) {
+            (Some(proven), Some(claimed)) if proven != claimed => Err(Failure::Unauthorized),
+            _ => Ok(Self { account: account.or(claimed), claims }),
+        }
+    }
+
+    /// The body's fields: whoever sends no access token needs a body for the token.
+    fn fields<'a>(&self, request: &'a Request) -> Result<body::Fields<'a>, Failure> {
+        if self.claims.is_some() { body::fields_if_any(request) } else { body::fields(request) }
+    }
+
+    /// The session's token.
+    fn session(
+        &self,
+        event: &EventId,
+        token: Option<Cow<'_, str>>,
+        user: Option<Cow<'_, str>>,
+        missing: Failure,
+    ) -> Result<Token, Failure> {
+        let sent = sent_token(token)?;
+        prove_user(user, self.account.as_ref())?;
+        self.claimed(event, sent)?.ok_or(missing)
+    }
+
+    /// The access token's token, or the one sent; both must be one.
+    fn claimed(&self, event: &EventId, sent: Option<Token>) -> Result<Option<Token>, Failure> {
+        match &self.claims {
+            None => Ok(sent),
+            Some(claims) if claims.event == *event && sent.is_none_or(|sent| sent == claims.token) => {
+                Ok(Some(claims.token))
+            }
+            Some(_) => Err(Failure::Unauthorized),
+        }
+    }
+
+    fn session_in(
+        &self,
+        event: &EventId,
+        token: Option<Field<'_>>,
+        user: Option<Field<'_>>,
+    ) -> Result<Token, Failure> {
+        self.session(event, text_in("token", token)?, text_in("userId", user)?, Failure::MissingToken)
+    }
+}
+
+/// Whether a poll is answered as a script, which any page may read.
+pub fn is_jsonp(request: &Request) -> bool {
+    !matches!(parameter(request, "callback"), Ok(None))
 }
 
 /// The function name of a JSONP poll; `None` for a plain one.
@@ -218,24 +378,44 @@ fn address(gate: &Gate, request: &Request) -> Result<Address, Failure> {
     Ok(Address::of(viewer().or_else(source).unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))))
 }
 
-/// No account can be proven here, so none can be the caller's.
-pub(crate) fn prove_user(is_named: bool) -> Result<(), Failure> {
-    if is_named { Err(Failure::Unauthorized) } else { Ok(()) }
+/// The buyer, where one is proven: by API Gateway's JWT authorizer, or by whoever knows the origin secret.
+fn account(gate: &Gate, request: &Request) -> Result<Option<Account>, Failure> {
+    prove_origin(gate, request)?;
+    let signed_in = request.extensions().get().map(|SignedIn(subject)| subject.as_str());
+    let trusted = match &gate.trusted_account_header {
+        Some(name) if gate.origin_secret.is_some() => request.headers().get(name),
+        _ => None,
+    };
+    let trusted = trusted.map(|value| str::from_utf8(value.as_bytes()).unwrap_or_default());
+    let account = match (signed_in, trusted) {
+        (Some(signed_in), Some(trusted)) if signed_in != trusted => return Err(Failure::Unauthorized),
+        (signed_in, trusted) => signed_in.or(trusted),
+    };
+    account.map(|account| parsed("account", account)).transpose()
+}
+
+/// A `userId` proves nothing: it must name whom something else has proven.
+pub(crate) fn prove_user(user: Option<Cow<'_, str>>, account: Option<&Account>) -> Result<(), Failure> {
+    match user {
+        Some(user) if account.is_none_or(|account| account.as_str() != user) => Err(Failure::Unauthorized),
+        _ => Ok(()),
+    }
 }
 
 fn bad_id(field: &'static str, error: &InvalidId) -> Failure {
     Failure::invalid(field, error.reason)
 }
 
-fn parsed<T: FromStr<Err = InvalidId>>(field: &'static str, text: &str) -> Result<T, Failure> {
+pub(crate) fn parsed<T: FromStr<Err = InvalidId>>(field: &'static str, text: &str) -> Result<T, Failure> {
     text.parse().map_err(|error| bad_id(field, &error))
 }
 
-fn token_of(text: Option<Cow<'_, str>>, missing: Failure) -> Result<Token, Failure> {
-    match text.filter(|text| !text.is_empty()) {
-        Some(text) => parsed("token", &text),
-        None => Err(missing),
-    }
+fn sent_token(text: Option<Cow<'_, str>>) -> Result<Option<Token>, Failure> {
+    text.filter(|text| !text.is_empty()).map(|text| parsed("token", &text)).transpose()
+}
+
+pub(crate) fn token_of(text: Option<Cow<'_, str>>, missing: Failure) -> Result<Token, Failure> {
+    sent_token(text)?.ok_or(missing)
 }
 
 fn event_of(gate: &Gate, text: Option<Cow<'_, str>>) -> Result<EventId, Failure> {
@@ -262,10 +442,6 @@ pub(crate) fn text_in<'a>(
         Some(Field::Text(text)) => Ok(Some(text)),
         Some(_) => Err(Failure::invalid(name, "must be a string")),
     }
-}
-
-pub(crate) fn token_in(field: Option<Field<'_>>) -> Result<Token, Failure> {
-    token_of(text_in("token", field)?, Failure::MissingToken)
 }
 
 pub(crate) fn event_in(gate: &Gate, field: Option<Field<'_>>) -> Result<EventId, Failure> {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use domain::layout::{Places, Row};
 use domain::line::{self, ACTIVE_POLL_MS};
 use domain::outcome::{
-    Booked, Held, Joined, LineView, OfferingHit, Offerings, Place, Polled, ProgressView, SeatMapView,
-    SectionSeats,
+    Booked, Held, Joined, LineView, OfferingHit, Offerings, Paid, Place, Polled, ProgressView, SeatMapView,
+    SectionSeats, Standing,
 };
 use domain::reservation::{Reservation, ReservationStatus, ReservedPlaces};
 use domain::sale::Offering;
@@ -22,6 +22,7 @@ use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
+use crate::access::Jwks;
 use crate::cors;
 use crate::failure::Failure;
 use crate::key::{KeyRing, PlaceKey};
@@ -60,6 +61,8 @@ pub struct Asker<'a> {
 }
 
 const NO_STORE: &str = "no-store";
+/// Keys are published long before they sign: nobody needs them by the second.
+const PUBLISHED: &str = "public, max-age=300";
 /// When to look again at a function that lost its Redis.
 const HEALTH_RETRY_SECONDS: u16 = 5;
 
@@ -84,10 +87,10 @@ pub fn joined(asker: Asker<'_>, joined: &Joined) -> Answer {
     success(JoinedBody::of(asker, joined, Moment::now()))
 }
 
-/// `POST /api/queue/rejoin`: the same and the status.
-pub fn rejoined(asker: Asker<'_>, joined: &Joined) -> Answer {
+/// `POST /api/queue/rejoin`: the same and the status, with an access token for who is in a session.
+pub fn rejoined(asker: Asker<'_>, joined: &Joined, access_token: Option<String>) -> Answer {
     let body = JoinedBody::of(asker, joined, Moment::now());
-    success(JoinedBody { status: Some(status_of(&joined.polled.place)), ..body })
+    success(JoinedBody { status: Some(status_of(&joined.standing.place)), access_token, ..body })
 }
 
 /// `DELETE /api/queue/leave`
@@ -99,9 +102,9 @@ pub fn left(removed: bool) -> Answer {
     success(Left { removed })
 }
 
-/// `GET /api/status/poll`
-pub fn polled(asker: Asker<'_>, polled: &Polled) -> Answer {
-    success(PolledBody::of(asker, polled, Moment::now()))
+/// `GET /api/status/poll`, with an access token for who has just begun a session.
+pub fn polled(asker: Asker<'_>, polled: &Polled, access_token: Option<String>) -> Answer {
+    success(PolledBody { access_token, ..PolledBody::of(asker, polled, Moment::now()) })
 }
 
 /// `GET /api/status/progress`. `seed` is given where the line is drawn: its commitment is public from the
@@ -138,6 +141,32 @@ pub fn health(is_redis_up: bool, now: Millis) -> Answer {
     Ok(Success { status, ..plain(&Health { status: word, redis: word, timestamp: now })? })
 }
 
+/// `GET /.well-known/jwks.json`, outside the envelope.
+pub fn keys(jwks: &Jwks) -> Answer {
+    Ok(Success { cache_control: PUBLISHED, ..plain(jwks)? })
+}
+
+/// `GET /.well-known/openid-configuration`, outside the envelope: what is asked of an issuer that signs and has no
+/// pages of its own.
+pub fn discovery(issuer: &str) -> Answer {
+    #[derive(Serialize)]
+    struct Discovery<'a> {
+        issuer: &'a str,
+        jwks_uri: String,
+        response_types_supported: [&'static str; 1],
+        subject_types_supported: [&'static str; 1],
+        id_token_signing_alg_values_supported: [&'static str; 1],
+    }
+    let written = plain(&Discovery {
+        issuer,
+        jwks_uri: format!("{issuer}/.well-known/jwks.json"),
+        response_types_supported: ["id_token"],
+        subject_types_supported: ["public"],
+        id_token_signing_alg_values_supported: ["RS256"],
+    })?;
+    Ok(Success { cache_control: PUBLISHED, ..written })
+}
+
 /// `GET /trains/search`, `GET /api/offerings`
 pub fn offerings(found: &Offerings) -> Answer {
     #[derive(Serialize)]
@@ -164,8 +193,8 @@ pub fn seat_map(request: &Request, view: &SeatMapView) -> Answer {
     Ok(Success { cache_control: "private, no-cache", etag: Some(etag), ..answered })
 }
 
-/// `POST /api/seat/select`
-pub fn held(held: &Held) -> Answer {
+/// `POST /api/seat/select`, with an access token for who may stay longer now.
+pub fn held(held: &Held, access_token: Option<String>) -> Answer {
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
     struct HeldBody<'a> {
@@ -175,6 +204,8 @@ pub fn held(held: &Held) -> Answer {
         active_expires_at: Millis,
         expires_in: u64,
         total_ticket_count: u32,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        access_token: Option<String>,
     }
     success(HeldBody {
         seats: &held.seats,
@@ -182,8 +213,8 @@ pub fn held(held: &Held) -> Answer {
         hold_expires_at: held.hold_expires_at,
         active_expires_at: held.active_expires_at,
         expires_in: seconds_between(held.now, held.hold_expires_at),
-        // What the account has booked: a token that still selects has booked nothing.
-        total_ticket_count: 0,
+        total_ticket_count: held.ticket_count,
+        access_token,
     })
 }
 
@@ -229,6 +260,17 @@ pub fn reservation(reservation: &Reservation) -> Answer {
     })
 }
 
+/// `POST /api/payment/webhook`
+pub fn paid(reservation_id: &ReservationId, paid: &Paid) -> Answer {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct PaidBody<'a> {
+        reservation_id: &'a ReservationId,
+        status: ReservationStatus,
+    }
+    success(PaidBody { reservation_id, status: paid.status })
+}
+
 /// What an answer is made at, apart from the sale itself.
 #[derive(Clone, Copy)]
 struct Moment {
@@ -263,9 +305,9 @@ struct Seen {
 }
 
 impl Seen {
-    fn of(polled: &Polled) -> Self {
-        let view = &polled.view;
-        match polled.place {
+    fn of(standing: &Standing) -> Self {
+        let view = &standing.view;
+        match standing.place {
             Place::Waiting { score, rank } => {
                 let rank = rank.filter(|_| view.is_opened());
                 let until_open_ms = line::until_open_ms(view.opens_at, view.now);
@@ -321,13 +363,15 @@ struct JoinedBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    access_token: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<&'a str>,
 }
 
 impl<'a> JoinedBody<'a> {
     fn of(asker: Asker<'a>, joined: &'a Joined, moment: Moment) -> Self {
         let asker = Asker { ticket_number: joined.ticket_number.or(asker.ticket_number), ..asker };
-        let seen = Seen::of(&joined.polled);
+        let seen = Seen::of(&joined.standing);
         Self {
             token: asker.token,
             event_id: asker.event,
@@ -336,10 +380,11 @@ impl<'a> JoinedBody<'a> {
             rank: seen.rank,
             ahead: seen.ahead(),
             next_poll_ms: line::jittered(seen.interval_ms, moment.random),
-            key: seen.key(asker, &joined.polled.view, moment),
+            key: seen.key(asker, &joined.standing.view, moment),
             rejoined: joined.joined_at.is_none(),
             status: None,
-            message: joined.polled.view.message.as_deref(),
+            access_token: None,
+            message: joined.standing.view.message.as_deref(),
         }
     }
 }
@@ -362,6 +407,8 @@ struct PolledBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     score: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    access_token: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     expires_in: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reservation_id: Option<&'a ReservationId>,
@@ -375,15 +422,15 @@ struct PolledBody<'a> {
 
 impl<'a> PolledBody<'a> {
     fn of(asker: Asker<'_>, polled: &'a Polled, moment: Moment) -> Self {
-        let (place, view) = (&polled.place, &polled.view);
-        let seen = Seen::of(polled);
+        let Standing { place, view } = &polled.standing;
+        let seen = Seen::of(&polled.standing);
         let active_expires_at = match place {
-            Place::Active { expires_at } => Some(*expires_at),
+            Place::Active { expires_at, .. } => Some(*expires_at),
             _ => None,
         };
-        let (reservation_id, total_ticket_count) = match place {
-            Place::Booked { reservation, ticket_count } => (Some(reservation), *ticket_count),
-            _ => (None, 0),
+        let reservation_id = match place {
+            Place::Booked { reservation } => Some(reservation),
+            _ => None,
         };
         Self {
             status: status_of(place),
@@ -394,13 +441,14 @@ impl<'a> PolledBody<'a> {
             remaining_seats: view.remaining_seats,
             next_poll_ms: line::jittered(seen.interval_ms, moment.random),
             active_expires_at,
-            total_ticket_count,
+            total_ticket_count: polled.ticket_count,
             estimated_wait_seconds: seen
                 .ahead()
                 .and_then(|ahead| line::estimated_wait_seconds(ahead, view.admitted_per_second)),
             key: seen.key(asker, view, moment),
             net: view.net,
             score: seen.score,
+            access_token: None,
             expires_in: active_expires_at.map(|expires_at| seconds_between(view.now, expires_at)),
             reservation_id,
             reentry: matches!(place, Place::Expired { reentry: true }).then_some(true),

@@ -32,6 +32,38 @@ pub enum Call {
     ReadReservation,
     /// A reservation given back.
     CancelReservation,
+    /// What a payment provider says.
+    Pay,
+    /// The keys by which others check access tokens.
+    Keys,
+    /// Where those keys are.
+    Discovery,
+}
+
+/// What a call must prove before anything is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Guard {
+    /// Nothing but the way in.
+    Open,
+    /// A live session: an access token, or the token itself, which the step then looks up.
+    Session,
+    /// That a reservation is the caller's: an access token of any age, the token, or the account.
+    Owner,
+    /// The payment provider's signature.
+    Signature,
+}
+
+impl Call {
+    /// What it must prove.
+    pub fn guard(self) -> Guard {
+        match self {
+            Self::Join | Self::Rejoin | Self::Leave | Self::Poll | Self::Progress => Guard::Open,
+            Self::Health | Self::Keys | Self::Discovery => Guard::Open,
+            Self::Search | Self::SeatMap | Self::Hold | Self::Release | Self::Book => Guard::Session,
+            Self::ReadReservation | Self::CancelReservation => Guard::Owner,
+            Self::Pay => Guard::Signature,
+        }
+    }
 }
 
 /// One route.
@@ -67,6 +99,9 @@ pub const ROUTES: &[Route] = &[
     route("POST", "/api/booking", "book", Call::Book),
     route("GET", "/api/booking/{id}", "book", Call::ReadReservation),
     route("DELETE", "/api/booking/{id}", "book", Call::CancelReservation),
+    route("POST", "/api/payment/webhook", "pay", Call::Pay),
+    route("GET", "/.well-known/jwks.json", "keys", Call::Keys),
+    route("GET", "/.well-known/openid-configuration", "keys", Call::Discovery),
     route("GET", "/health", "poll", Call::Health),
 ];
 

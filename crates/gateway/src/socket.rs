@@ -1,5 +1,6 @@
 //! Sockets: WebSocket events of API Gateway to commands, standings and failures to what a socket is told.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 
 use base64::Engine;
@@ -8,8 +9,8 @@ use domain::line;
 use domain::outcome::SaleStatus;
 use domain::outcome::{Address, Place};
 use domain::reservation::ReservationStatus;
-use domain::socket::{Connect, Notice, Standing};
-use domain::{ConnectionId, EventId, Millis, ReservationId};
+use domain::socket::{Connect, Followed, Notice, Whose};
+use domain::{Account, ConnectionId, EventId, Millis, ReservationId};
 use http::HeaderMap;
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +18,7 @@ use crate::body::{Field, MAX_BODY_BYTES};
 use crate::event::headers;
 use crate::failure::{self, Failure};
 use crate::language::Language;
-use crate::request::{Gate, event_in, is_origin, prove_user, text_in, token_in};
+use crate::request::{Gate, event_in, is_origin, parsed, prove_user, text_in, token_of};
 
 /// An event of a WebSocket API: what is read of it.
 #[derive(Debug, Clone, Deserialize)]
@@ -47,6 +48,21 @@ pub struct SocketContext {
     /// Who opened it.
     #[serde(default)]
     pub identity: SocketIdentity,
+    /// What an authorizer of `$connect` has proven, where the API has one.
+    #[serde(default)]
+    pub authorizer: SocketAuthorizer,
+}
+
+/// What an authorizer of `$connect` has proven.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SocketAuthorizer {
+    /// The buyer, in the authorizer's context.
+    #[serde(default)]
+    pub account: Option<String>,
+    /// Whom the authorizer let in; the buyer, where its context names none.
+    #[serde(default)]
+    pub principal_id: Option<String>,
 }
 
 /// What happened to a socket.
@@ -137,9 +153,9 @@ impl Message {
                 Some("connect") => {}
                 _ => return Err(Failure::invalid("type", "must be connect")),
             }
-            prove_user(fields.user_id.is_some())?;
+            let place = place(text_in("token", fields.token)?, text_in("userId", fields.user_id)?, event)?;
             Ok(Connect {
-                token: token_in(fields.token)?,
+                place,
                 event: event_in(gate, fields.event_id)?,
                 connection: event.request_context.connection_id.clone(),
                 language: language.as_str(),
@@ -149,18 +165,34 @@ impl Message {
         Self { language, connect }
     }
 
-    /// The answer to it.
-    pub fn answer(&self, event: &EventId, standing: &Standing) -> String {
-        if standing.polled.place == Place::NotFound {
-            // Nobody's place, or one that was left: there is nothing to follow.
-            return self.refusal(&Failure::NotFound);
+    /// The answer to it; `None` where there is no such place, or one that was left.
+    pub fn answer(&self, event: &EventId, followed: Option<&Followed>) -> String {
+        match followed {
+            Some(followed) => told(event, followed),
+            None => self.refusal(&Failure::NotFound),
         }
-        told(event, standing)
     }
 
     /// The answer to a message that asked for nothing.
     pub fn refusal(&self, failure: &Failure) -> String {
         failure.told(self.language)
+    }
+}
+
+/// Whose place is to be followed: the token's, or without one that of the account which `$connect` has proven.
+fn place(
+    token: Option<Cow<'_, str>>,
+    user: Option<Cow<'_, str>>,
+    event: &SocketEvent,
+) -> Result<Whose, Failure> {
+    let authorizer = &event.request_context.authorizer;
+    let account = authorizer.account.as_ref().or(authorizer.principal_id.as_ref());
+    let account: Option<Account> = account.map(|account| parsed("account", account)).transpose()?;
+    let is_named = user.is_some();
+    prove_user(user, account.as_ref())?;
+    match (token.filter(|token| !token.is_empty()), account.filter(|_| is_named)) {
+        (None, Some(account)) => Ok(Whose::Account(account)),
+        (token, _) => token_of(token, Failure::MissingToken).map(Whose::Token),
     }
 }
 
@@ -204,20 +236,20 @@ pub fn bodies(event: &EventId, notice: &Notice, language: &str) -> Vec<String> {
     let language = Language::of_tag(language).unwrap_or(Language::English);
     let mut bodies = Vec::with_capacity(1);
     bodies.extend(notice.refused.as_deref().and_then(|code| failure::told_code(code, language)));
-    if let Some(standing) = &notice.standing {
-        if is_hold_over(standing) {
+    if let Some(followed) = &notice.followed {
+        if is_hold_over(followed) {
             bodies.extend(failure::told_code("HOLD_EXPIRED", language));
         }
-        bodies.push(told(event, standing));
+        bodies.push(told(event, followed));
     }
     bodies
 }
 
 /// Whether it was its hold's end that ended the visit.
-fn is_hold_over(standing: &Standing) -> bool {
-    let polled = &standing.polled;
-    matches!(polled.place, Place::Expired { .. })
-        && standing.hold_expires_at.is_some_and(|expires_at| expires_at <= polled.view.now)
+fn is_hold_over(followed: &Followed) -> bool {
+    let standing = &followed.polled.standing;
+    matches!(standing.place, Place::Expired { .. })
+        && followed.hold_expires_at.is_some_and(|expires_at| expires_at <= standing.view.now)
 }
 
 /// A standing as a socket is told it.
@@ -251,18 +283,18 @@ struct Told<'a> {
     updated_at: Millis,
 }
 
-fn told(event: &EventId, standing: &Standing) -> String {
-    let Standing { polled, held_count, hold_expires_at, reservation } = standing;
-    let (place, view) = (&polled.place, &polled.view);
-    let (status, next_action) = words(standing);
+fn told(event: &EventId, followed: &Followed) -> String {
+    let Followed { polled, held_count, hold_expires_at, reservation } = followed;
+    let (place, view) = (&polled.standing.place, &polled.standing.view);
+    let (status, next_action) = words(followed);
     let rank = match place {
         Place::Waiting { rank, .. } => rank.filter(|_| view.is_opened()),
         _ => None,
     };
     let ahead = rank.map(|rank| rank.saturating_sub(1));
-    let (reservation_id, total_ticket_count) = match place {
-        Place::Booked { reservation, ticket_count } => (Some(reservation), *ticket_count),
-        _ => (None, 0),
+    let reservation_id = match place {
+        Place::Booked { reservation } => Some(reservation),
+        _ => None,
     };
     let is_holding = *held_count > 0;
     let told = Told {
@@ -272,11 +304,11 @@ fn told(event: &EventId, standing: &Standing) -> String {
         current_rank: rank,
         estimated_wait_time: ahead
             .and_then(|ahead| line::estimated_wait_seconds(ahead, view.admitted_per_second)),
-        total_ticket_count,
+        total_ticket_count: polled.ticket_count,
         total_waiting: view.total_waiting,
         remaining_seats: view.remaining_seats,
         active_expires_at: match place {
-            Place::Active { expires_at } => Some(*expires_at),
+            Place::Active { expires_at, .. } => Some(*expires_at),
             _ => None,
         },
         hold_expires_at: hold_expires_at.filter(|_| is_holding),
@@ -293,16 +325,17 @@ fn told(event: &EventId, standing: &Standing) -> String {
 }
 
 /// `status` and `nextAction`.
-fn words(standing: &Standing) -> (&'static str, &'static str) {
-    match standing.polled.place {
+fn words(followed: &Followed) -> (&'static str, &'static str) {
+    let standing = &followed.polled.standing;
+    match standing.place {
         Place::Waiting { .. } => ("waiting", "wait"),
-        Place::Active { .. } if standing.held_count > 0 => ("seated", "pay"),
+        Place::Active { .. } if followed.held_count > 0 => ("seated", "pay"),
         Place::Called | Place::Active { .. } => ("ready", "move_to_seat_selection"),
-        Place::Booked { .. } if standing.reservation == Some(ReservationStatus::PendingPayment) => {
+        Place::Booked { .. } if followed.reservation == Some(ReservationStatus::PendingPayment) => {
             ("booked", "pay")
         }
         Place::Booked { .. } => ("booked", "done"),
-        Place::Expired { .. } | Place::NotFound if standing.polled.view.status == SaleStatus::Closed => {
+        Place::Expired { .. } | Place::NotFound if standing.view.status == SaleStatus::Closed => {
             ("expired", "done")
         }
         Place::Expired { .. } | Place::NotFound => ("expired", "rejoin"),

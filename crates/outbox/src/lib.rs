@@ -11,6 +11,7 @@
 //! | messages of a batch | [`MAX_BATCH_MESSAGES`] |
 //! | bodies of a batch, summed | [`MAX_BATCH_BYTES`] |
 
+use domain::fact::Fact;
 use futures::future::BoxFuture;
 
 mod pack;
@@ -61,4 +62,12 @@ pub trait Outbox: Send + Sync {
     /// A queue that cannot be reached is logged and took nothing: the facts stay in the journal, and the
     /// relay sends them again. A message may have been taken although the answer is `false`.
     fn send(&self, queue: Queue, messages: Vec<Message>) -> BoxFuture<'_, Vec<bool>>;
+}
+
+/// Hands one fact to its queue before anybody is told what it says, so that what was answered survives a loss of
+/// Redis. What the queue does not take stays in the journal, from where the relay sends it.
+pub async fn send_first(outbox: &dyn Outbox, fact: Option<Fact>) {
+    for (queue, messages) in pack(fact) {
+        outbox.send(queue, messages).await;
+    }
 }

@@ -145,27 +145,27 @@ mod tests {
         Fact { event: event.parse().unwrap(), epoch: 1, id, at: Millis(1_700_000_000_000), what }
     }
 
-    fn entered(event: &str, sequence: u64, account: &str) -> Fact {
-        let account = Some(account.to_owned());
-        let what = What::UserEnterQueue { token: Token::random(), ticket_number: Some(1), score: 1, account };
-        fact(event, sequence, what)
+    fn changed(event: &str, sequence: u64, by: &str) -> Fact {
+        let change = "message".to_owned();
+        fact(event, sequence, What::EventChanged { by: by.to_owned(), change, version: 1, definition: None })
     }
 
-    fn booked(event: &str, sequence: u64, account: &str) -> Fact {
+    fn booked(event: &str, sequence: u64, currency: &str) -> Fact {
         let token = Token::random();
         let reservation = Reservation {
             reservation_id: ReservationId::of(event.parse().unwrap(), token),
             token,
-            account: Some(account.to_owned()),
+            account: None,
             status: ReservationStatus::Confirmed,
             version: 1,
             places: Vec::new(),
             seat_count: 1,
             amount: 1,
-            currency: "KRW".to_owned(),
+            currency: currency.to_owned(),
             created_at: Millis(1),
             updated_at: Millis(1),
             payment_due_at: None,
+            payment_id: None,
         };
         fact(event, sequence, What::Booked { reservation })
     }
@@ -181,15 +181,15 @@ mod tests {
     proptest! {
         #[test]
         fn every_fact_is_packed_once_in_order_and_within_bounds(
-            // Long accounts stand for long facts; the largest is longer than a message may be.
+            // Long texts stand for long facts; the largest is longer than a message may be.
             kinds in prop::collection::vec((any::<bool>(), any::<bool>(), prop_oneof![
                 8 => 0..200usize, 2 => 50_000..130_000usize, 1 => 239_000..260_000usize,
             ]), 0..80)
         ) {
             let facts: Vec<Fact> = kinds.iter().enumerate().map(|(at, (booking, other, length))| {
                 let (event, sequence) = (if *other { "b" } else { "a" }, at as u64);
-                let account = "가".repeat(length / 3);
-                if *booking { booked(event, sequence, &account) } else { entered(event, sequence, &account) }
+                let text = "가".repeat(length / 3);
+                if *booking { booked(event, sequence, &text) } else { changed(event, sequence, &text) }
             }).collect();
             let packed = pack(&facts);
             for queue in [Queue::Bookings, Queue::Line] {
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn small_facts_of_several_events_share_a_message_that_tells_them_apart() {
-        let facts = [entered("a", 1, "x"), entered("a", 2, "x"), entered("b", 1, "x"), entered("a", 3, "x")];
+        let facts = [changed("a", 1, "x"), changed("a", 2, "x"), changed("b", 1, "x"), changed("a", 3, "x")];
         let packed = pack(&facts);
         let [(Queue::Line, messages)] = packed.as_slice() else { panic!("{packed:?}") };
         let [message] = messages.as_slice() else { panic!("{messages:?}") };
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn characters_that_sqs_refuses_arrive_all_the_same() {
-        let sent = entered("a", 1, "x\u{FFFE}y\u{FFFF}z\u{1}\n");
+        let sent = changed("a", 1, "x\u{FFFE}y\u{FFFF}z\u{1}\n");
         let packed = pack([&sent]);
         let body = &packed[0].1[0].body;
         let taken = |c: char| matches!(c, '\t' | '\n' | '\r' | ' '..='\u{FFFD}' | '\u{10000}'..);

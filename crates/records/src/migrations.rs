@@ -14,11 +14,18 @@ struct Migration {
 }
 
 /// In order. A later one only adds, so that the version before it still runs beside it.
-const MIGRATIONS: &[Migration] = &[Migration {
-    version: 1,
-    name: "facts_and_reservations",
-    sql: include_str!("../../../infra/migrations/0001_facts_and_reservations.sql"),
-}];
+const MIGRATIONS: &[Migration] = &[
+    Migration {
+        version: 1,
+        name: "facts_and_reservations",
+        sql: include_str!("../../../infra/migrations/0001_facts_and_reservations.sql"),
+    },
+    Migration {
+        version: 2,
+        name: "payments",
+        sql: include_str!("../../../infra/migrations/0002_payments.sql"),
+    },
+];
 
 /// Two callers at once: the second waits here, then finds nothing to do. Tables are locked no longer than a
 /// deployment may wait.

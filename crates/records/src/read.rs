@@ -15,7 +15,7 @@ pub const MAX_PAGE_ROWS: u32 = 10_000;
 
 const RESERVATIONS: &str = "\
     select r.reservation_id, r.token, r.account, r.status, r.version, r.seat_count, r.amount, r.currency, \
-        r.created_at_ms, r.updated_at_ms, r.payment_due_at_ms, \
+        r.created_at_ms, r.updated_at_ms, r.payment_due_at_ms, r.payment_id, \
         p.part, p.offering_id, p.section_id, p.price, p.count, p.seat \
     from (select * from reservations \
           where event_id = $1 and (created_at_ms, reservation_id) > ($2, $3) \
@@ -213,6 +213,11 @@ impl<'a> Cells<'a> {
         self.get::<&str>(column)?.parse().map_err(|error: T::Err| self.unreadable(&error))
     }
 
+    fn optional<T: std::str::FromStr<Err: ToString>>(self, column: usize) -> Result<Option<T>, RecordsError> {
+        let text = self.get::<Option<&str>>(column)?;
+        text.map(|text| text.parse().map_err(|error: T::Err| self.unreadable(&error))).transpose()
+    }
+
     fn unreadable(self, reason: &impl ToString) -> RecordsError {
         RecordsError::Unreadable { table: self.table, reason: reason.to_string() }
     }
@@ -228,7 +233,7 @@ fn reservation(row: Cells<'_>) -> Result<Reservation, RecordsError> {
         reservation_id: row.parsed(0)?,
         token: Token::from_uuid(row.get::<Uuid>(1)?)
             .ok_or_else(|| row.unreadable(&"a token of another form"))?,
-        account: row.get(2)?,
+        account: row.optional(2)?,
         status: status(row, 3)?,
         version: row.number(4)?,
         places: Vec::new(),
@@ -238,26 +243,27 @@ fn reservation(row: Cells<'_>) -> Result<Reservation, RecordsError> {
         created_at: Millis(row.get(8)?),
         updated_at: Millis(row.get(9)?),
         payment_due_at: row.get::<Option<i64>>(10)?.map(Millis),
+        payment_id: row.optional(11)?,
     })
 }
 
 /// Adds the place of a row of [`RESERVATIONS`], if it has one: parts come in order, seats in order within them.
 fn add_place(reservation: &mut Reservation, row: Cells<'_>) -> Result<(), RecordsError> {
-    let Some(part) = row.get::<Option<i32>>(11)? else { return Ok(()) };
+    let Some(part) = row.get::<Option<i32>>(12)? else { return Ok(()) };
     let places = &mut reservation.places;
     if usize::try_from(part).is_ok_and(|part| part >= places.len()) {
         places.push(ReservedPlaces {
-            offering_id: row.parsed(12)?,
-            section_id: row.parsed(13)?,
-            price: row.number(14)?,
+            offering_id: row.parsed(13)?,
+            section_id: row.parsed(14)?,
+            price: row.number(15)?,
             count: 0,
             seats: Vec::new(),
         });
     }
     if let Some(places) = places.last_mut() {
-        places.count = places.count.saturating_add(row.number(15)?);
-        if row.get::<Option<&str>>(16)?.is_some() {
-            places.seats.push(row.parsed(16)?);
+        places.count = places.count.saturating_add(row.number(16)?);
+        if row.get::<Option<&str>>(17)?.is_some() {
+            places.seats.push(row.parsed(17)?);
         }
     }
     Ok(())

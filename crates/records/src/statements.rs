@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use deadpool_postgres::Transaction;
 use domain::reservation::Reservation;
+use domain::{Account, PaymentId};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
 
@@ -22,14 +23,15 @@ const INSERT_FACTS: &str = "\
 /// come. Answers which it wrote, and whether for the first time: only an updated row was locked before.
 const UPSERT_RESERVATIONS: &str = "\
     insert into reservations as recorded (reservation_id, event_id, token, account, status, version, \
-        seat_count, amount, currency, created_at_ms, updated_at_ms, payment_due_at_ms) \
+        seat_count, amount, currency, created_at_ms, updated_at_ms, payment_due_at_ms, \
+        payment_id) \
     select * from unnest($1::text[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::bigint[], \
-        $7::bigint[], $8::bigint[], $9::text[], $10::bigint[], $11::bigint[], $12::bigint[]) \
+        $7::bigint[], $8::bigint[], $9::text[], $10::bigint[], $11::bigint[], $12::bigint[], $13::text[]) \
     on conflict (reservation_id) do update set \
         account = excluded.account, status = excluded.status, version = excluded.version, \
         seat_count = excluded.seat_count, amount = excluded.amount, currency = excluded.currency, \
         created_at_ms = excluded.created_at_ms, updated_at_ms = excluded.updated_at_ms, \
-        payment_due_at_ms = excluded.payment_due_at_ms \
+        payment_due_at_ms = excluded.payment_due_at_ms, payment_id = excluded.payment_id \
     where excluded.version > recorded.version \
     returning reservation_id, xmax = 0";
 
@@ -110,7 +112,7 @@ pub(crate) async fn upsert_reservations<'a>(
         &newest.keys().map(String::as_str).collect::<Vec<_>>(),
         &column(rows(), |row| row.reservation_id.event().as_str()),
         &column(rows(), |row| row.token.as_uuid()),
-        &column(rows(), |row| row.account.as_deref()),
+        &column(rows(), |row| row.account.as_ref().map(Account::as_str)),
         &column(rows(), |row| row.status.as_str()),
         &column(rows(), |row| i64::from(row.version)),
         &column(rows(), |row| i64::from(row.seat_count)),
@@ -119,6 +121,7 @@ pub(crate) async fn upsert_reservations<'a>(
         &column(rows(), |row| row.created_at.0),
         &column(rows(), |row| row.updated_at.0),
         &column(rows(), |row| row.payment_due_at.map(|due| due.0)),
+        &column(rows(), |row| row.payment_id.as_ref().map(PaymentId::as_str)),
     ];
     let mut written = Written::default();
     for row in query(transaction, UPSERT_RESERVATIONS, parameters).await? {

@@ -18,6 +18,9 @@ pub(crate) fn event(parts: Parts, body: &[u8], peer: IpAddr) -> HttpEvent {
         request_context: HttpEventContext {
             request_id: Some(uuid::Uuid::new_v4().to_string()),
             stage: Some("$default".to_owned()),
+            // The issuer is the listener's address, which needs no domain.
+            domain_name: None,
+            authorizer: None,
             http: HttpEventLine {
                 method: parts.method.as_str().to_owned(),
                 source_ip: Some(peer.to_string()),

@@ -22,9 +22,11 @@ use admin::AdminState;
 use anyhow::{Context, bail};
 use book::BookState;
 use bootstrap::State;
-use bootstrap::config::MasterKeys;
+use bootstrap::config::{self, Access, MasterKeys};
 use domain::EventId;
-use gateway::Gate;
+use gateway::access::AccessKeyPair;
+use gateway::{Gate, PaymentKeys};
+use keys::KeysState;
 use records::{Records, RecordsConfig};
 use serde::{Deserialize, Serialize};
 use store::{Store, StoreConfig};
@@ -69,6 +71,8 @@ pub struct Running {
     pub database: String,
     /// What signs places and draws shuffles.
     pub master_key: String,
+    /// What a payment provider signs with.
+    pub payment_key: String,
     /// The serving process.
     pub pid: u32,
 }
@@ -103,7 +107,8 @@ pub async fn serve(options: Options) -> anyhow::Result<()> {
         redis: services.redis_url.clone(),
         redis_cluster: options.redis_cluster,
         database: services.database_url.clone(),
-        master_key: master_key(&data)?,
+        master_key: secret(&data, "master-key")?,
+        payment_key: secret(&data, "payment-key")?,
         pid: std::process::id(),
     };
     let default_event = options.sales.first().map(SaleFile::event).transpose()?;
@@ -157,15 +162,32 @@ fn lock(data: &Path) -> anyhow::Result<File> {
     Ok(file)
 }
 
-/// The folder's master key, made when it is first served: keys and draws outlive a restart.
-fn master_key(data: &Path) -> anyhow::Result<String> {
-    let path = data.join("master-key");
+/// A secret of the folder, made when it is first served: keys and draws outlive a restart.
+fn secret(data: &Path, name: &str) -> anyhow::Result<String> {
+    let path = data.join(name);
     if let Ok(key) = fs::read_to_string(&path) {
         return Ok(key.trim().to_owned());
     }
-    let key = format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple());
+    let key = new_master_key();
     write_private(&path, &key)?;
     Ok(key)
+}
+
+/// A new master key: 244 random bits.
+pub fn new_master_key() -> String {
+    format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple())
+}
+
+/// The folder's keys for access tokens: the one that signs is made when it is first served; another whose tokens are
+/// good is there only while keys change.
+fn access(data: &Path, url: String) -> anyhow::Result<Access> {
+    let (path, previous) = (data.join("access-token-key.pem"), data.join("previous-access-token-key.pem"));
+    if !path.exists() {
+        write_private(&path, &AccessKeyPair::generate()?.private_pem)?;
+    }
+    let current = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let previous = if previous.exists() { Some(fs::read_to_string(&previous)?) } else { None };
+    Ok(Access::new(&current, previous.as_deref(), Some(url))?)
 }
 
 /// A file that only its owner can read.
@@ -234,11 +256,15 @@ impl System {
         let store = Store::new(&StoreConfig::new(&running.redis, running.redis_cluster))?;
         store.ping().await.context("cannot reach Redis")?;
         let master = MasterKeys::new(&running.master_key, None)?;
-        let gate = Gate { default_event, ..Gate::default() };
+        let payment_keys = PaymentKeys::new([running.payment_key.as_str()]);
+        let gate = config::gate()?;
+        let gate = Gate { default_event: default_event.or(gate.default_event), payment_keys, ..gate };
         let queue = Arc::new(LocalQueue::new(Records::open(&config)?, data.join("dead-letters.jsonl")));
         let admin = AdminState::new(store.clone(), Records::open(&config)?, master.clone());
-        let state = State::new(store.clone(), gate, master);
-        let functions = Functions { book: BookState { state, outbox: Arc::new(queue.prompt()) } };
+        let access = access(data, running.url.clone())?;
+        let keys = KeysState::new(&gate, access.clone());
+        let state = State::new(store.clone(), gate, master, access);
+        let functions = Functions { book: BookState { state, outbox: Arc::new(queue.prompt()) }, keys };
         Ok(Self { functions: Arc::new(functions), store, queue, admin })
     }
 

@@ -15,6 +15,8 @@ use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use keys::KeysState;
+use pay::PayState;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 
@@ -33,11 +35,16 @@ const BODY_BYTES: usize = 64 * 1024;
 /// What the functions are built from.
 pub(crate) struct Functions {
     pub(crate) book: BookState,
+    pub(crate) keys: KeysState,
 }
 
 impl Functions {
     pub(crate) fn state(&self) -> &State {
         &self.book.state
+    }
+
+    fn pay(&self) -> PayState<'_> {
+        PayState { store: &self.state().store, gate: &self.state().gate, outbox: self.book.outbox.as_ref() }
     }
 
     /// The answer of the route's function; a path without one is poll's matter, as `$default` is when deployed.
@@ -49,6 +56,8 @@ impl Functions {
             "seats" => seats::handle(self.state(), request).await,
             "hold-seat" => hold_seat::handle(self.state(), request).await,
             "book" => book::handle(&self.book, request).await,
+            "pay" => pay::handle(self.pay(), request).await,
+            "keys" => keys::handle(&self.keys, request).await,
             _ => poll::handle(self.state(), request).await,
         }
     }

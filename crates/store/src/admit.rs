@@ -1,7 +1,7 @@
 //! One tick of an event.
 
 use domain::outcome::{Outcome, SaleStatus};
-use domain::{EventId, Millis};
+use domain::{EventId, Millis, ReservationId};
 
 use crate::keys::Keys;
 use crate::step::{ADMIT, Call};
@@ -34,6 +34,8 @@ pub struct Tick {
     pub active: u64,
     /// Free places in the whole event.
     pub remaining: u64,
+    /// Reservations whose time to be paid is over, each to be expired: as many as a step names.
+    pub overdue: Vec<ReservationId>,
 }
 
 impl Store {
@@ -58,6 +60,7 @@ impl Store {
             waiting: reply.count()?,
             active: reply.count()?,
             remaining: reply.count()?,
+            overdue: reply.array()?.rest()?,
         }))
     }
 }

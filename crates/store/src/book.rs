@@ -1,13 +1,14 @@
 //! Sell what is held, or so many places of a section.
 
-use domain::ReservationId;
 use domain::command::{Book, Purchase};
 use domain::fact::{Fact, What};
 use domain::layout::Edition;
 use domain::outcome::{Booked, Outcome, Refusal};
+use domain::reservation::Reservation;
+use domain::{EventId, ReservationId};
 
 use crate::catalogue::{ATTEMPTS, edition_or_refuse, gave_up};
-use crate::hold::{section_of, span_arguments};
+use crate::hold::{asked_by, key_of, section_of, span_arguments};
 use crate::keys::Keys;
 use crate::reply::Reply;
 use crate::step::{BOOK, Call};
@@ -37,8 +38,9 @@ impl Store {
                 "BOOKED" => {
                     let (stamp, booked) = self.changed_reservation(&mut reply, edition).await?;
                     let reservation = booked.reservation.clone();
-                    let fact =
-                        stamp.map(|stamp| stamp.fact(&book.event, &booked, What::Booked { reservation }));
+                    let fact = stamp.map(|stamp| {
+                        stamp.fact(&book.event, &booked.reservation, What::Booked { reservation })
+                    });
                     return Ok(Ok((booked, fact)));
                 }
                 _ => return reply.refusal().map(Err),
@@ -53,19 +55,26 @@ impl Store {
         book: &'a Book,
         id: &'a ReservationId,
     ) -> Result<Call<'a>, Refusal> {
-        let keys = Keys::of(&book.event).token(book.token).reservation(id);
+        let repeatable = book.repeatable.as_ref();
+        let keys = Keys::of(&book.event).token(book.token).reservation(id).idempotency(key_of(repeatable));
         let call = Call::new(&BOOK, keys)
             .arg(self.now_ms())
             .arg(edition.version)
             .arg(book.token.to_string())
             .arg(id.to_string());
         let Purchase::Plain { seat_count, offering, section } = &book.purchase else {
-            return Ok(call.arg("held").arg("held").arg("").arg("").arg(0));
+            return Ok(call.arg("held").arg(asked_by(repeatable)).arg("held").arg("").arg("").arg(0));
         };
         let section = section_of(edition, offering.as_ref(), section.as_ref())?;
         let request = format!("plain {} {seat_count}", section.number);
         let mode = if section.is_general() { "general" } else { "count" };
-        let mut call = call.arg(request).arg(mode).arg(section.number).arg(section.price).arg(*seat_count);
+        let mut call = call
+            .arg(request)
+            .arg(asked_by(repeatable))
+            .arg(mode)
+            .arg(section.number)
+            .arg(section.price)
+            .arg(*seat_count);
         for argument in span_arguments(section) {
             call = call.arg(argument);
         }
@@ -78,10 +87,7 @@ impl Store {
         reply: &mut Reply,
         edition: std::sync::Arc<Edition>,
     ) -> Result<(Option<Stamp>, Booked), StoreError> {
-        let stamp = match reply.optional_text()? {
-            Some(text) => Some(Stamp::read(&text).ok_or_else(|| reply.malformed(&text))?),
-            None => None,
-        };
+        let stamp = Stamp::of(reply)?;
         let remaining_seats = reply.count()?;
         let fields = reply.array()?.pairs()?;
         let reservation = self.named(fields, edition).await?;
@@ -96,13 +102,19 @@ pub(crate) struct Stamp {
 }
 
 impl Stamp {
+    /// Where the step wrote its fact; a repeat wrote none.
+    pub(crate) fn of(reply: &mut Reply) -> Result<Option<Self>, StoreError> {
+        let text = reply.optional_text()?;
+        text.map(|text| Self::read(&text).ok_or_else(|| reply.malformed(&text))).transpose()
+    }
+
     fn read(text: &str) -> Option<Self> {
         let (id, epoch) = text.split_once('/')?;
         Some(Self { id: id.parse().ok()?, epoch: epoch.parse().ok()? })
     }
 
-    pub(crate) fn fact(self, event: &domain::EventId, booked: &Booked, what: What) -> Fact {
+    pub(crate) fn fact(self, event: &EventId, reservation: &Reservation, what: What) -> Fact {
         let Self { id, epoch } = self;
-        Fact { event: event.clone(), epoch, id, at: booked.reservation.updated_at, what }
+        Fact { event: event.clone(), epoch, id, at: reservation.updated_at, what }
     }
 }

@@ -1,19 +1,20 @@
 //! Give a reservation back.
 
-use domain::command::Reserved;
+use domain::ReservationId;
+use domain::command::{Owner, Reserved};
 use domain::fact::{Fact, What};
 use domain::outcome::{Booked, Outcome};
-use domain::{ReservationId, Token};
 
 use crate::catalogue::edition_or_refuse;
 use crate::keys::Keys;
+use crate::reservation::owner_arguments;
 use crate::step::{CANCEL, Call};
 use crate::{Store, StoreError};
 
 impl Store {
     /// Give a reservation back as its owner. A fresh cancellation brings the fact that the step wrote.
     pub async fn cancel(&self, reserved: &Reserved) -> Result<Outcome<(Booked, Option<Fact>)>, StoreError> {
-        self.cancel_as(&reserved.reservation, reserved.token, &reserved.token.to_string()).await
+        self.cancel_as(&reserved.reservation, Some(&reserved.owner)).await
     }
 
     /// Give a reservation back as an operator.
@@ -21,22 +22,20 @@ impl Store {
         &self,
         id: &ReservationId,
     ) -> Result<Outcome<(Booked, Option<Fact>)>, StoreError> {
-        match self.any_reservation(id).await? {
-            Ok(reservation) => self.cancel_as(id, reservation.token, "").await,
-            Err(refusal) => Ok(Err(refusal)),
-        }
+        self.cancel_as(id, None).await
     }
 
     async fn cancel_as(
         &self,
         id: &ReservationId,
-        token: Token,
-        asking: &str,
+        owner: Option<&Owner>,
     ) -> Result<Outcome<(Booked, Option<Fact>)>, StoreError> {
         let event = id.event();
-        let call = Call::new(&CANCEL, Keys::of(event).token(token).reservation(id))
+        let (token, account) = owner_arguments(owner);
+        let call = Call::new(&CANCEL, Keys::of(event).reservation(id))
             .arg(self.now_ms())
-            .arg(asking)
+            .arg(token)
+            .arg(account)
             .arg(id.to_string());
         let mut reply = self.run(call).await?;
         if reply.word() != "CANCELLED" {
@@ -45,7 +44,8 @@ impl Store {
         let edition = edition_or_refuse!(self, event);
         let (stamp, booked) = self.changed_reservation(&mut reply, edition).await?;
         let reservation = booked.reservation.clone();
-        let fact = stamp.map(|stamp| stamp.fact(event, &booked, What::BookingCancelled { reservation }));
+        let fact =
+            stamp.map(|stamp| stamp.fact(event, &booked.reservation, What::BookingCancelled { reservation }));
         Ok(Ok((booked, fact)))
     }
 }

@@ -1,6 +1,6 @@
 //! Keep places for a token.
 
-use domain::command::{Choice, Hold};
+use domain::command::{Choice, Hold, Repeatable};
 use domain::items::{Items, Units};
 use domain::layout::{Edition, Section};
 use domain::outcome::{Held, Outcome, Refusal};
@@ -50,11 +50,14 @@ impl Store {
         request: &str,
         wanted: &Wanted<'_>,
     ) -> Call<'a> {
-        let mut call = Call::new(&HOLD, Keys::of(&hold.event).token(hold.token))
+        let repeatable = hold.repeatable.as_ref();
+        let keys = Keys::of(&hold.event).token(hold.token).idempotency(key_of(repeatable));
+        let mut call = Call::new(&HOLD, keys)
             .arg(self.now_ms())
             .arg(edition.version)
             .arg(hold.token.to_string())
             .arg(request)
+            .arg(asked_by(repeatable))
             .arg(wanted.section.number)
             .arg(wanted.section.price)
             .arg(wanted.mode)
@@ -126,6 +129,16 @@ impl<'a> Wanted<'a> {
     }
 }
 
+/// The digest of a request's Idempotency-Key.
+pub(crate) fn key_of(repeatable: Option<&Repeatable>) -> Option<&str> {
+    repeatable.map(|repeatable| repeatable.key.as_str())
+}
+
+/// The digest of what such a request asks; empty for one without a key.
+pub(crate) fn asked_by(repeatable: Option<&Repeatable>) -> &str {
+    repeatable.map_or("", |repeatable| repeatable.request.as_str())
+}
+
 /// Offset, length, offset, length, … of a section's rows.
 pub(crate) fn span_arguments(section: &Section) -> Vec<u32> {
     section.spans().iter().flat_map(|span| [span.offset, span.length]).collect()
@@ -172,6 +185,9 @@ fn held(reply: &mut Reply, edition: &Edition) -> Result<Held, StoreError> {
         hold_expires_at: reply.millis()?,
         active_expires_at: reply.millis()?,
         held_count: reply.small()?,
+        ticket_count: reply.small()?,
+        account: reply.account()?,
+        prolonged: reply.integer()? == 1,
     })
 }
 

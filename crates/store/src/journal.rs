@@ -6,7 +6,7 @@ use std::sync::Arc;
 use domain::fact::{CalledPlace, Fact, StreamId, What};
 use domain::items::Items;
 use domain::layout::{Edition, reserved_places};
-use domain::reservation::ReservedPlaces;
+use domain::reservation::{DueReservation, Payment, ReservedPlaces};
 use domain::{EventId, Millis, Token};
 
 use crate::keys::{KeyName, Keys};
@@ -153,6 +153,27 @@ impl Entry<'_> {
         reservation::read(self.fields, self.edition).map_err(|error| error.to_string())
     }
 
+    fn payment(&self) -> Result<Payment, String> {
+        Ok(Payment {
+            reservation_id: self.parsed("reservation")?,
+            payment_id: self.parsed("payment")?,
+            amount: self.parsed("amount")?,
+            currency: self.text("currency")?.to_owned(),
+        })
+    }
+
+    fn due(&self) -> Result<Vec<DueReservation>, String> {
+        let read = |due: &str| {
+            let (id, at) = due.split_once(':')?;
+            Some(DueReservation {
+                reservation_id: id.parse().ok()?,
+                payment_due_at: Millis(at.parse().ok()?),
+            })
+        };
+        let text = self.text("reservations")?;
+        text.split(' ').map(|due| read(due).ok_or_else(|| format!("reservations: {due:?}"))).collect()
+    }
+
     fn what(&self) -> Result<What, String> {
         Ok(match self.text("kind")? {
             "USER_ENTER_QUEUE" => What::UserEnterQueue {
@@ -179,6 +200,15 @@ impl Entry<'_> {
             }
             "BOOKED" => What::Booked { reservation: self.reservation()? },
             "BOOKING_CANCELLED" => What::BookingCancelled { reservation: self.reservation()? },
+            "BOOKING_EXPIRED" => What::BookingExpired { reservation: self.reservation()? },
+            "PAID" => What::Paid { reservation: self.reservation()? },
+            "REFUND_DUE" => {
+                What::RefundDue { payment: self.payment()?, reason: self.text("reason")?.to_owned() }
+            }
+            "PAYMENT_REFUSED" => {
+                What::PaymentRefused { payment: self.payment()?, reason: self.text("reason")?.to_owned() }
+            }
+            "PAYMENT_DUE_SOON" => What::PaymentDueSoon { reservations: self.due()? },
             "EVENT_CHANGED" => What::EventChanged {
                 by: self.text("by")?.to_owned(),
                 change: self.text("change")?.to_owned(),

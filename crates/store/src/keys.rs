@@ -9,8 +9,12 @@
 //! | waiting | `ticket:{E}:queue:waiting` | ZSET | token → score |
 //! | called | `ticket:{E}:queue:called` | HASH | token → score, until when it may claim, called at, re-entry used; lapsed ones stay |
 //! | active | `ticket:{E}:active:users` | ZSET | token → expiry of its call or session, ms |
-//! | session | `ticket:{E}:session:{token}` | HASH | from the claim on: state, score, times, held items, tickets; until closesAt + 24 h |
+//! | session | `ticket:{E}:session:{token}` | HASH | from the claim on: state, score, times, account, held items; until closesAt + 24 h |
 //! | done | `ticket:{E}:booking:done:{token}` | STRING | reservation id; until closesAt + 24 h |
+//! | accounts | `ticket:{E}:accounts` | HASH | account → token of its place, until that was left or has booked |
+//! | owners | `ticket:{E}:owners` | HASH | token → its account, as long |
+//! | tickets | `ticket:{E}:tickets` | HASH | account → places it has bought, those given back not counted |
+//! | idempotency | `ticket:{E}:idempotency:{token}:{sha256}` | STRING | digest of a request, then its packed reply; 24 h |
 //! | remaining | `ticket:{E}:seats:remaining` | STRING | free places in the whole event |
 //! | map | `ticket:{E}:seats:map` | STRING | a byte a seat: `.` free, `h` held, `s` sold, `x` off sale, `/` end of a row |
 //! | stock | `ticket:{E}:seats:stock` | HASH | section number → free places; `sequence` → changes so far |
@@ -19,6 +23,8 @@
 //! | reservation | `ticket:{E}:reservation:{uuid}` | HASH | the whole reservation; until closesAt or payment due + 24 h |
 //! | reservations | `ticket:{E}:reservations` | ZSET | reservation id → created at, ms |
 //! | payment_due | `ticket:{E}:payment:due` | ZSET | reservation id → due at, ms |
+//! | payment_reminders | `ticket:{E}:payment:reminders` | ZSET | reservation id → when to remind its buyer, ms |
+//! | payment | `ticket:{E}:payment:{sha256}` | STRING | why this payment was refused; 30 days |
 //! | journal | `ticket:{E}:journal` | STREAM | facts not yet taken by SQS |
 //! | sockets | `ticket:{E}:sockets` | HASH | token → what it was told last, then its connections, each `id,language` |
 //! | connections | `ticket:{E}:sockets:connections` | HASH | connection → the token it follows |
@@ -27,7 +33,7 @@
 //! | join_rate, leave_rate, poll_rate | `ticket:{E}:rate:join:{address}` … | STRING | calls in the current second |
 
 use domain::outcome::Address;
-use domain::{EventId, ReservationId, Token};
+use domain::{EventId, PaymentId, ReservationId, Token};
 
 /// The ids of all events.
 pub const EVENTS: &str = "ticket:events";
@@ -52,6 +58,12 @@ pub enum KeyName {
     Reservation,
     Reservations,
     PaymentDue,
+    PaymentReminders,
+    Payment,
+    Accounts,
+    Owners,
+    Tickets,
+    Idempotency,
     Journal,
     Sockets,
     Connections,
@@ -69,12 +81,14 @@ pub struct Keys<'a> {
     token: Option<Token>,
     address: Option<Address>,
     reservation: Option<&'a ReservationId>,
+    idempotency: Option<&'a str>,
+    payment: Option<&'a PaymentId>,
 }
 
 impl<'a> Keys<'a> {
     /// Keys of an event.
     pub fn of(event: &'a EventId) -> Self {
-        Self { event, token: None, address: None, reservation: None }
+        Self { event, token: None, address: None, reservation: None, idempotency: None, payment: None }
     }
 
     /// And of a token in it.
@@ -98,6 +112,20 @@ impl<'a> Keys<'a> {
         self
     }
 
+    /// And of a request with an Idempotency-Key, by the key's digest.
+    #[must_use]
+    pub fn idempotency(mut self, digest: Option<&'a str>) -> Self {
+        self.idempotency = digest;
+        self
+    }
+
+    /// And of a payment.
+    #[must_use]
+    pub fn payment(mut self, payment: &'a PaymentId) -> Self {
+        self.payment = Some(payment);
+        self
+    }
+
     /// The key. A part that the command did not bring is left empty: no such key is ever written, and each
     /// command's tests would miss it.
     pub fn name(&self, name: KeyName) -> String {
@@ -116,6 +144,10 @@ impl<'a> Keys<'a> {
             KeyName::Due => "seats:due",
             KeyName::Reservations => "reservations",
             KeyName::PaymentDue => "payment:due",
+            KeyName::PaymentReminders => "payment:reminders",
+            KeyName::Accounts => "accounts",
+            KeyName::Owners => "owners",
+            KeyName::Tickets => "tickets",
             KeyName::Journal => "journal",
             KeyName::Sockets => "sockets",
             KeyName::Connections => "sockets:connections",
@@ -127,6 +159,13 @@ impl<'a> Keys<'a> {
                 let uuid =
                     self.reservation.map(|id| id.uuid().as_hyphenated().to_string()).unwrap_or_default();
                 return format!("ticket:{{{event}}}:reservation:{uuid}");
+            }
+            KeyName::Payment => {
+                let digest = self.payment.map(PaymentId::digest).unwrap_or_default();
+                return format!("ticket:{{{event}}}:payment:{digest}");
+            }
+            KeyName::Idempotency => {
+                return self.of_token("idempotency") + ":" + self.idempotency.unwrap_or_default();
             }
             KeyName::JoinRate => return self.of_address("join"),
             KeyName::LeaveRate => return self.of_address("leave"),

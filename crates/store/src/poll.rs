@@ -1,5 +1,6 @@
 //! Ask where a token stands.
 
+use domain::ReservationId;
 use domain::command::Poll;
 use domain::outcome::{Outcome, Polled};
 
@@ -10,7 +11,8 @@ use crate::{Store, StoreError};
 impl Store {
     /// Where the token stands; `limited` for callers without a good key.
     pub async fn poll(&self, poll: &Poll, limited: bool) -> Result<Outcome<Polled>, StoreError> {
-        let keys = Keys::of(&poll.event).token(poll.token).address(poll.address);
+        let booked = ReservationId::of(poll.event.clone(), poll.token);
+        let keys = Keys::of(&poll.event).token(poll.token).reservation(&booked).address(poll.address);
         let step = if limited { &POLL_LIMITED } else { &POLL };
         let call = Call::new(step, keys).arg(self.now_ms()).arg(poll.token.to_string());
         let mut reply = self.run(call).await?;

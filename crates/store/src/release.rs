@@ -5,6 +5,7 @@ use domain::layout::Edition;
 use domain::outcome::{Outcome, Refusal};
 
 use crate::catalogue::edition_or_refuse;
+use crate::hold::{asked_by, key_of};
 use crate::keys::Keys;
 use crate::step::{Call, RELEASE};
 use crate::{Store, StoreError};
@@ -25,9 +26,12 @@ impl Store {
                 }
             }
         };
-        let mut call = Call::new(&RELEASE, Keys::of(&release.event).token(release.token))
+        let repeatable = release.repeatable.as_ref();
+        let keys = Keys::of(&release.event).token(release.token).idempotency(key_of(repeatable));
+        let mut call = Call::new(&RELEASE, keys)
             .arg(self.now_ms())
             .arg(release.token.to_string())
+            .arg(asked_by(repeatable))
             .arg(mode);
         for place in places {
             call = call.arg(place);

@@ -1,7 +1,7 @@
 //! Reading a step's reply: a word, then what its header declares behind it.
 
-use domain::outcome::{LineView, Place, Polled, Refusal, SaleStatus};
-use domain::{Millis, ReservationId};
+use domain::outcome::{LineView, Place, Polled, Refusal, SaleStatus, Standing};
+use domain::{Account, Millis};
 use redis::Value;
 
 use crate::StoreError;
@@ -39,6 +39,8 @@ impl Reply {
             "RATE_LIMIT" => Refusal::RateLimit { retry_after_ms: self.small()? },
             "EVENT_CLOSED" => Refusal::EventClosed,
             "ACCOUNT_REQUIRED" => Refusal::AccountRequired,
+            "ANOTHER_ACCOUNT" => Refusal::AnotherAccount,
+            "IDEMPOTENCY_KEY_REUSED" => Refusal::IdempotencyKeyReused,
             "NOT_OPEN" => Refusal::NotOpen { opens_at: self.millis()? },
             "MAINTENANCE" => Refusal::Maintenance,
             "NOT_ADMITTED" => Refusal::NotAdmitted,
@@ -56,6 +58,8 @@ impl Reply {
             "SEAT_COUNT_WHILE_HOLDING" => Refusal::SeatCountWhileHolding,
             "RESERVATION_NOT_FOUND" => Refusal::ReservationNotFound,
             "BOOKING_NOT_CANCELLABLE" => Refusal::BookingNotCancellable,
+            "BOOKING_NOT_PAYABLE" => Refusal::BookingNotPayable,
+            "AMOUNT_MISMATCH" => Refusal::AmountMismatch,
             _ => return Err(self.malformed("not an outcome")),
         })
     }
@@ -135,6 +139,11 @@ impl Reply {
         Ok(pairs)
     }
 
+    /// The rest, each parsed.
+    pub(crate) fn rest<T: std::str::FromStr>(&mut self) -> Result<Vec<T>, StoreError> {
+        (0..self.left()).map(|_| self.parsed()).collect()
+    }
+
     /// `lib/view.lua`.
     pub(crate) fn view(&mut self) -> Result<LineView, StoreError> {
         let mut view = self.array()?;
@@ -174,18 +183,29 @@ impl Reply {
                 Place::Waiting { score, rank }
             }
             "CALLED" => Place::Called,
-            "ACTIVE" => Place::Active { expires_at: place.millis()? },
-            "BOOKED" => {
-                let reservation: ReservationId = place.parsed()?;
-                Place::Booked { reservation, ticket_count: place.small()? }
-            }
+            "ACTIVE" => Place::Active { expires_at: place.millis()?, account: place.account()? },
+            "BOOKED" => Place::Booked { reservation: place.parsed()? },
             "EXPIRED" => Place::Expired { reentry: place.integer()? == 1 },
             "NOT_FOUND" => Place::NotFound,
             _ => return Err(place.malformed(&word)),
         })
     }
 
+    pub(crate) fn standing(&mut self) -> Result<Standing, StoreError> {
+        Ok(Standing { place: self.place()?, view: self.view()? })
+    }
+
+    /// `lib/poll.lua`.
     pub(crate) fn polled(&mut self) -> Result<Polled, StoreError> {
-        Ok(Polled { place: self.place()?, view: self.view()? })
+        Ok(Polled { standing: self.standing()?, ticket_count: self.small()? })
+    }
+
+    /// An account, or nothing where the step says so or there is nothing more. Errors do not tell it.
+    pub(crate) fn account(&mut self) -> Result<Option<Account>, StoreError> {
+        if self.left() == 0 {
+            return Ok(None);
+        }
+        let text = self.optional_text()?;
+        text.map(|text| text.parse().map_err(|_| self.malformed("an account that is none"))).transpose()
     }
 }

@@ -177,7 +177,12 @@ impl Store {
         }))
     }
 
-    async fn size(&self, command: &'static str, event: &EventId, name: KeyName) -> Result<u64, StoreError> {
+    pub(crate) async fn size(
+        &self,
+        command: &'static str,
+        event: &EventId,
+        name: KeyName,
+    ) -> Result<u64, StoreError> {
         match self.query(command, redis::cmd(command).arg(Keys::of(event).name(name))).await? {
             Value::Int(size) => Ok(u64::try_from(size).unwrap_or(0)),
             other => Err(StoreError::Malformed { step: command, reply: format!("{other:?}") }),

@@ -1,12 +1,12 @@
 //! What Redis says of an event's places, all of it, for the audit.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use domain::layout::Edition;
 use domain::outcome::{Outcome, Refusal};
 use domain::reservation::Reservation;
-use domain::{EventId, ReservationId, Token};
+use domain::{Account, EventId, ReservationId, Token};
 use futures::stream::{self, StreamExt, TryStreamExt};
 
 use crate::keys::{KeyName, Keys};
@@ -41,6 +41,12 @@ pub struct Snapshot {
     pub due: BTreeMap<String, i64>,
     /// Every reservation.
     pub reservations: Vec<Reservation>,
+    /// The account of each holding token that has one.
+    pub owners: BTreeMap<Token, Account>,
+    /// Account → places it has bought, as limits count them.
+    pub tickets: BTreeMap<String, i64>,
+    /// Entries in `accounts` and in `owners`, which name the same places.
+    pub place_counts: (u64, u64),
     /// Calls and sessions alive whose token stands in the line as well.
     pub twice_in_line: Vec<Token>,
 }
@@ -67,6 +73,7 @@ impl Store {
             let holds = self.scan("HSCAN", event, KeyName::Holds).await?;
             let due = self.scan("ZSCAN", event, KeyName::Due).await?;
             let reservations = self.reservations(event).await?;
+            let tickets = self.scan("HSCAN", event, KeyName::Tickets).await?;
             let still = self.counted(event).await?.is_some_and(|after| after == before);
             tries += 1;
             if !still && tries < TRIES {
@@ -74,6 +81,13 @@ impl Store {
             }
             let due = due.into_iter().filter_map(|(unit, at)| Some((unit, at.parse().ok()?))).collect();
             let Counted { remaining, hold_counts, map, stock, .. } = before;
+            let tickets =
+                tickets.into_iter().filter_map(|(account, count)| Some((account, count.parse().ok()?)));
+            let owners = self.owners(event, &holds).await?;
+            let place_counts = (
+                self.size("HLEN", event, KeyName::Accounts).await?,
+                self.size("HLEN", event, KeyName::Owners).await?,
+            );
             let twice_in_line = self.twice_in_line(event).await?;
             return Ok(Ok(Snapshot {
                 edition,
@@ -85,6 +99,9 @@ impl Store {
                 holds,
                 due,
                 reservations,
+                owners,
+                tickets: tickets.collect(),
+                place_counts,
                 twice_in_line,
             }));
         }
@@ -139,6 +156,34 @@ impl Store {
         let read = stream::iter(ids).map(|id| async move { self.any_reservation(&id).await });
         let read: Vec<Outcome<Reservation>> = read.buffered(READERS).try_collect().await?;
         Ok(read.into_iter().filter_map(Result::ok).collect())
+    }
+
+    /// The accounts of all tokens that hold something.
+    async fn owners(
+        &self,
+        event: &EventId,
+        holds: &BTreeMap<String, String>,
+    ) -> Result<BTreeMap<Token, Account>, StoreError> {
+        // The token stands last, under a seat's name or in that of a count.
+        let token_of = |(unit, held): (&String, &String)| {
+            unit.rsplit_once('*').or_else(|| held.rsplit_once(':'))?.1.parse::<Token>().ok()
+        };
+        let tokens: BTreeSet<Token> = holds.iter().filter_map(token_of).collect();
+        let tokens: Vec<Token> = tokens.into_iter().collect();
+        let key = Keys::of(event).name(KeyName::Owners);
+        let mut owners = BTreeMap::new();
+        for page in tokens.chunks(PAGE) {
+            let mut command = redis::cmd("HMGET");
+            command.arg(&key);
+            for token in page {
+                command.arg(token.to_string());
+            }
+            let accounts: Vec<Option<String>> = redis::from_redis_value(self.query("HMGET", &command).await?)
+                .map_err(|error| StoreError::Malformed { step: "HMGET", reply: error.to_string() })?;
+            let found = page.iter().zip(accounts);
+            owners.extend(found.filter_map(|(token, account)| Some((*token, account?.parse().ok()?))));
+        }
+        Ok(owners)
     }
 
     /// Tokens that are called or in a session and stand in the line at the same time.

@@ -2,13 +2,13 @@
 
 use std::net::Ipv4Addr;
 
-use domain::outcome::{Address, Outcome, Place, Polled};
+use domain::outcome::{Address, Outcome, Place, Polled, Standing};
 use domain::reservation::ReservationStatus;
-use domain::socket::{Connect, Listener, Notice, Notices, Standing};
-use domain::{ConnectionId, EventId, ReservationId, Token, line};
+use domain::socket::{Connect, Followed, Listener, Notice, Notices, Whose};
+use domain::{Account, ConnectionId, EventId, ReservationId, Token, line};
 use futures::{StreamExt, TryStreamExt, stream};
 
-use crate::keys::Keys;
+use crate::keys::{KeyName, Keys};
 use crate::reply::Reply;
 use crate::step::{CONNECT, Call, DISCONNECT, PUSH, TELL};
 use crate::{Store, StoreError};
@@ -27,23 +27,43 @@ const SETTLED_MS: u32 = 30_000;
 const ASKED_AT_ONCE: usize = 16;
 
 impl Store {
-    /// Let a socket follow a token; where the token stands. One that is not found is not followed.
-    pub async fn connect(&self, connect: &Connect) -> Result<Outcome<Standing>, StoreError> {
-        let id = ReservationId::of(connect.event.clone(), connect.token);
-        let mut keys = Keys::of(&connect.event).token(connect.token).reservation(&id);
-        keys = keys.address(connect.address.unwrap_or_else(|| Address::of(Ipv4Addr::UNSPECIFIED.into())));
+    /// Let a socket follow a place; where its token stands. One that is not found is not followed, nor an account
+    /// without a place: `None`. One round trip, for an account's place two.
+    pub async fn connect(&self, connect: &Connect) -> Result<Outcome<Option<Followed>>, StoreError> {
+        let token = match &connect.place {
+            Whose::Token(token) => *token,
+            Whose::Account(account) => match self.token_of(&connect.event, account).await? {
+                Some(token) => token,
+                None => return Ok(Ok(None)),
+            },
+        };
+        let id = ReservationId::of(connect.event.clone(), token);
+        let address = connect.address.unwrap_or_else(|| Address::of(Ipv4Addr::UNSPECIFIED.into()));
+        let keys = Keys::of(&connect.event).token(token).reservation(&id).address(address);
         let call = Call::new(&CONNECT, keys)
             .arg(self.now_ms())
-            .arg(connect.token.to_string())
+            .arg(token.to_string())
             .arg(connect.connection.as_str())
             .arg(connect.language)
             .arg(u8::from(connect.address.is_some()))
             .arg(CONNECTIONS_AN_EVENT);
         let mut reply = self.run(call).await?;
         match reply.word() {
-            "CONNECTED" => standing(&mut reply).map(Ok),
+            "CONNECTED" => {
+                let followed = followed(&mut reply)?;
+                Ok(Ok(Some(followed).filter(|followed| followed.polled.standing.place != Place::NotFound)))
+            }
             _ => reply.refusal().map(Err),
         }
+    }
+
+    /// The token of an account's place.
+    async fn token_of(&self, event: &EventId, account: &Account) -> Result<Option<Token>, StoreError> {
+        let key = Keys::of(event).name(KeyName::Accounts);
+        let token = self.query("HGET", redis::cmd("HGET").arg(key).arg(account.as_str())).await?;
+        let token: Option<String> = redis::from_redis_value(token)
+            .map_err(|error| StoreError::Malformed { step: "HGET", reply: error.to_string() })?;
+        Ok(token.and_then(|token| token.parse().ok()))
     }
 
     /// Forget connections; how many of them followed a token.
@@ -81,16 +101,18 @@ impl Store {
             let token: Token = notice.parsed()?;
             let listeners = listeners(&mut notice)?;
             let place = notice.optional_place()?;
-            let standing = place.map(|place| Standing {
-                polled: Polled { place, view: view.clone() },
+            let refused = notice.optional_text()?;
+            let ticket_count = notice.small()?;
+            let followed = place.map(|place| Followed {
+                polled: Polled { standing: Standing { place, view: view.clone() }, ticket_count },
                 held_count: 0,
                 hold_expires_at: None,
                 reservation: None,
             });
-            looked.push((token, Notice { listeners, refused: notice.optional_text()?, standing }));
+            looked.push((token, Notice { listeners, refused, followed }));
         }
         let notices = stream::iter(looked)
-            .map(async |(token, notice)| match notice.standing {
+            .map(async |(token, notice)| match notice.followed {
                 Some(_) => Ok(notice),
                 None => self.told(event, token, notice).await,
             })
@@ -109,7 +131,7 @@ impl Store {
             return Ok(notice);
         }
         let listeners = listeners(&mut reply)?;
-        Ok(Notice { listeners, standing: Some(standing(&mut reply)?), ..notice })
+        Ok(Notice { listeners, followed: Some(followed(&mut reply)?), ..notice })
     }
 }
 
@@ -124,8 +146,8 @@ fn listeners(reply: &mut Reply) -> Result<Vec<Listener>, StoreError> {
     listeners.ok_or_else(|| reply.malformed(&text))
 }
 
-/// Place, view, details: `stand` of `lib/sockets.lua`.
-fn standing(reply: &mut Reply) -> Result<Standing, StoreError> {
+/// Place, view, tickets, details: `stand` of `lib/sockets.lua`.
+fn followed(reply: &mut Reply) -> Result<Followed, StoreError> {
     let polled = reply.polled()?;
     let mut details = reply.array()?;
     let held_count = details.small()?;
@@ -136,6 +158,5 @@ fn standing(reply: &mut Reply) -> Result<Standing, StoreError> {
         }
         None => None,
     };
-    debug_assert!(reservation.is_none() || matches!(polled.place, Place::Booked { .. }));
-    Ok(Standing { polled, held_count, hold_expires_at, reservation })
+    Ok(Followed { polled, held_count, hold_expires_at, reservation })
 }

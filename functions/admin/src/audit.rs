@@ -133,6 +133,7 @@ impl Reading {
             reading.left_out.push("holds and reservations against places: the sale kept moving".to_owned());
         }
         reading.findings.append(places::limits(&snapshot, &history, state.view.now));
+        reading.findings.append(places::accounts(&snapshot, state.view.now));
         reading.checked.places = snapshot.edition.layout.capacity();
         reading.checked.holds = snapshot.holds.len() as u64;
         reading.checked.reservations = snapshot.reservations.len() as u64;

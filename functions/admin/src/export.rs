@@ -1,7 +1,7 @@
 //! Reservations for other programs, a page at a time.
 
 use domain::reservation::{Reservation, ReservationStatus, ReservedPlaces};
-use domain::{EventId, Millis, ReservationId, Token};
+use domain::{Account, EventId, Millis, PaymentId, ReservationId, Token};
 use serde::{Deserialize, Serialize};
 
 use crate::command::ExportCursor;
@@ -22,7 +22,7 @@ pub struct ExportedReservation {
     pub token: Option<Token>,
     /// The buyer, where one was proven.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub account: Option<String>,
+    pub account: Option<Account>,
     /// Where it stands.
     pub status: ReservationStatus,
     /// Rises with each change.
@@ -42,6 +42,9 @@ pub struct ExportedReservation {
     /// Until when it is to be paid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payment_due_at: Option<Millis>,
+    /// What paid it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payment_id: Option<PaymentId>,
 }
 
 impl ExportedReservation {
@@ -59,6 +62,7 @@ impl ExportedReservation {
             created_at: reservation.created_at,
             updated_at: reservation.updated_at,
             payment_due_at: reservation.payment_due_at,
+            payment_id: reservation.payment_id,
         }
     }
 }

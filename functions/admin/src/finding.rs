@@ -41,6 +41,10 @@ pub enum Fault {
     UnknownPlace,
     /// An account or token has more than it may.
     OverLimit,
+    /// What an account has bought is not what its reservations have.
+    TicketsDiffer,
+    /// Not every account with a place is the owner of one, or the other way round.
+    AccountsDifferFromOwners,
     /// A reservation is not the one that its token makes.
     ForeignReservation,
     /// A token is called or in a session and stands in the line.

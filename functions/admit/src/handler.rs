@@ -7,8 +7,8 @@ pub use push::{PUSH_INTERVAL, push_all, push_event, run_pushing};
 
 use std::time::Duration;
 
-use domain::EventId;
 use domain::outcome::SaleStatus;
+use domain::{EventId, ReservationId};
 use futures::future::join_all;
 use store::{Store, StoreError, Tick};
 use tokio::time::{Instant, MissedTickBehavior, interval};
@@ -37,16 +37,20 @@ pub async fn run(store: &Store, run: Duration) -> Result<(), StoreError> {
 /// fails is logged and does not hold up the others.
 pub async fn tick_all(store: &Store) -> Result<bool, StoreError> {
     let events = store.events().await?;
-    let ticked = join_all(events.iter().map(|event| tick(store, event))).await;
+    let ticked = join_all(events.iter().map(|event| tick_event(store, event))).await;
     Ok(ticked.into_iter().any(|alive| alive))
 }
 
 /// One tick of a sale: whether another should follow.
-async fn tick(store: &Store, event: &EventId) -> bool {
+pub async fn tick_event(store: &Store, event: &EventId) -> bool {
     for _ in 0..CALLS_A_TICK {
         match store.admit(event).await {
-            Ok(Ok(tick)) if tick.more => {}
-            Ok(Ok(tick)) => return is_alive(&tick),
+            Ok(Ok(tick)) => {
+                expire(store, &tick.overdue).await;
+                if !tick.more {
+                    return is_alive(&tick);
+                }
+            }
             Ok(Err(refusal)) => {
                 tracing::warn!(%event, ?refusal, "tick refused");
                 return false;
@@ -58,6 +62,17 @@ async fn tick(store: &Store, event: &EventId) -> bool {
         }
     }
     true
+}
+
+/// End what was not paid in time, each by its own step: a payment at the same instant wins or loses whole. One that
+/// fails is logged; the next tick meets it again.
+async fn expire(store: &Store, overdue: &[ReservationId]) {
+    let expired = overdue.iter().map(|id| async move {
+        if let Err(error) = store.expire(id).await {
+            tracing::error!(%id, %error, "an overdue reservation was not expired");
+        }
+    });
+    join_all(expired).await;
 }
 
 fn is_alive(tick: &Tick) -> bool {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use bootstrap::{Answered, State};
-use domain::fact::Fact;
 use gateway::routes::Call;
 use gateway::{Answer, Body, Failure, Request, Response, answer, request, response};
 use outbox::Outbox;
@@ -33,7 +32,7 @@ pub async fn handle(book_state: &BookState, request: Request) -> Response<Body> 
 async fn book(BookState { state, outbox }: &BookState, request: &Request) -> Answer {
     let book = request::book(&state.gate, request)?;
     let (booked, fact) = state.store.book(&book).await.answered()?;
-    send(outbox.as_ref(), fact).await;
+    outbox::send_first(outbox.as_ref(), fact).await;
     response::booked(&booked)
 }
 
@@ -45,14 +44,6 @@ async fn read(state: &State, request: &Request) -> Answer {
 async fn cancel(BookState { state, outbox }: &BookState, request: &Request) -> Answer {
     let reserved = request::reserved(&state.gate, request)?;
     let (cancelled, fact) = state.store.cancel(&reserved).await.answered()?;
-    send(outbox.as_ref(), fact).await;
+    outbox::send_first(outbox.as_ref(), fact).await;
     response::reservation(&cancelled.reservation)
-}
-
-/// Hand a fact to the queue, so that what is answered survives a loss of Redis. What the queue does not take in
-/// its short time stays in the journal, from where the relay sends it.
-async fn send(outbox: &dyn Outbox, fact: Option<Fact>) {
-    for (queue, messages) in outbox::pack(fact) {
-        outbox.send(queue, messages).await;
-    }
 }

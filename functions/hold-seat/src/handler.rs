@@ -3,19 +3,14 @@
 use bootstrap::{Answered, State};
 use domain::Token;
 use gateway::routes::Call;
-use gateway::{Body, Failure, Request, Response, answer, request, response};
+use gateway::{Answer, Body, Failure, Request, Response, answer, request, response};
 
 /// Answers a request to this function.
 pub async fn handle(state: &State, request: Request) -> Response<Body> {
     let request = &request;
     answer(&state.gate, "hold-seat", request, |call| async move {
         match call {
-            Call::Hold => {
-                let hold = request::hold(&state.gate, request)?;
-                // A name for this request, by which the step knows its own repetition over a broken connection.
-                let name = Token::random().to_string();
-                response::held(&state.store.hold(&hold, &name).await.answered()?)
-            }
+            Call::Hold => hold(state, request).await,
             Call::Release => {
                 let release = request::release(&state.gate, request)?;
                 response::released(state.store.release(&release).await.answered()?)
@@ -24,4 +19,16 @@ pub async fn handle(state: &State, request: Request) -> Response<Body> {
         }
     })
     .await
+}
+
+async fn hold(state: &State, request: &Request) -> Answer {
+    let hold = request::hold(&state.gate, request)?;
+    // A name for this request, by which the step knows its own repetition over a broken connection.
+    let name = Token::random().to_string();
+    let held = state.store.hold(&hold, &name).await.answered()?;
+    let access_token = held.prolonged.then(|| {
+        let account = held.account.clone();
+        state.access_token(request, &hold.event, hold.token, account, held.active_expires_at)
+    });
+    response::held(&held, access_token.transpose()?)
 }

@@ -21,27 +21,22 @@ pub async fn handle(state: &State, request: Request) -> Response<Body> {
 
 async fn join(state: &State, request: &Request) -> Answer {
     let join = request::join(&state.gate, request)?;
-    let new = state.drawn(&join.event, Token::random());
-    let joined = state.store.join(&join, new.token, new.score).await.answered()?;
-    let asker = Asker {
-        keys: &state.keys,
-        event: &join.event,
-        token: new.token,
-        ticket_number: joined.ticket_number,
-    };
+    let draw = |token| state.drawn(&join.event, token);
+    let (token, joined) = state.store.join(&join, draw(Token::random()), draw).await.answered()?;
+    let asker = Asker { keys: &state.keys, event: &join.event, token, ticket_number: joined.ticket_number };
     response::joined(asker, &joined)
 }
 
 async fn rejoin(state: &State, request: &Request) -> Answer {
     let rejoin = request::rejoin(&state.gate, request)?;
     let key = rejoin.key.as_deref().and_then(|key| state.keys.check(&rejoin.event, rejoin.token, key));
-    let known = state.drawn(&rejoin.event, rejoin.token);
-    let new = state.drawn(&rejoin.event, Token::random());
-    let (token, mut joined) = state.store.rejoin(&rejoin, known, new).await.answered()?;
+    let draw = |token| state.drawn(&rejoin.event, token);
+    let (token, mut joined) = state.store.rejoin(&rejoin, draw(Token::random()), draw).await.answered()?;
     if joined.joined_at.is_none() && joined.ticket_number.is_none() {
         // A drawn place: only its key remembers when it came.
         joined.ticket_number = key.and_then(|key| key.ticket_number);
     }
     let asker = Asker { keys: &state.keys, event: &rejoin.event, token, ticket_number: joined.ticket_number };
-    response::rejoined(asker, &joined)
+    let access_token = state.access_token_of(request, &rejoin.event, token, &joined.standing)?;
+    response::rejoined(asker, &joined, access_token)
 }

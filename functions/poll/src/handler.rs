@@ -32,13 +32,18 @@ async fn poll(state: &State, request: &Request) -> Answer {
         Some(Window::Over) | None => true,
     };
     let mut polled = state.store.poll(&poll, limited).await.answered()?;
-    if polled.place == Place::Called {
+    let mut access_token = None;
+    if polled.standing.place == Place::Called {
         // The first answer that says ACTIVE is the one that begins the session.
         polled = state.store.claim(&poll.event, poll.token).await.answered()?;
+        // A script can be read by any page.
+        if !request::is_jsonp(request) {
+            access_token = state.access_token_of(request, &poll.event, poll.token, &polled.standing)?;
+        }
     }
     let ticket_number = key.and_then(|key| key.ticket_number);
     let asker = Asker { keys: &state.keys, event: &poll.event, token: poll.token, ticket_number };
-    response::polled(asker, &polled)
+    response::polled(asker, &polled, access_token)
 }
 
 async fn progress(state: &State, request: &Request) -> Answer {

@@ -62,7 +62,7 @@ async fn told(state: &State, event: &SocketEvent) -> String {
         Err(failure) => return message.refusal(failure),
     };
     match state.store.connect(connect).await.answered() {
-        Ok(standing) => message.answer(&connect.event, &standing),
+        Ok(followed) => message.answer(&connect.event, followed.as_ref()),
         Err(failure) => message.refusal(&failure),
     }
 }

@@ -23,6 +23,8 @@ fn refusals() -> Vec<(Refusal, &'static str, u16, Value)> {
         (Refusal::EventClosed, "EVENT_CLOSED", 403, Value::Null),
         (Refusal::NotOpen { opens_at: Millis(7) }, "NOT_OPEN", 409, json!({"opensAt": 7})),
         (Refusal::AccountRequired, "ACCOUNT_REQUIRED", 403, Value::Null),
+        (Refusal::AnotherAccount, "UNAUTHORIZED", 401, Value::Null),
+        (Refusal::IdempotencyKeyReused, "IDEMPOTENCY_KEY_REUSED", 409, Value::Null),
         (Refusal::Maintenance, "UNAVAILABLE", 503, Value::Null),
         (Refusal::NotAdmitted, "NOT_ADMITTED", 403, Value::Null),
         (Refusal::AdmissionExpired, "ADMISSION_EXPIRED", 403, Value::Null),
@@ -50,6 +52,8 @@ fn refusals() -> Vec<(Refusal, &'static str, u16, Value)> {
             json!({"field": "seatCount", "reason": "must not be given while seats are held"}),
         ),
         (Refusal::BookingNotCancellable, "BOOKING_NOT_CANCELLABLE", 409, Value::Null),
+        (Refusal::BookingNotPayable, "BOOKING_NOT_PAYABLE", 409, Value::Null),
+        (Refusal::AmountMismatch, "AMOUNT_MISMATCH", 409, Value::Null),
     ]
 }
 
@@ -63,6 +67,7 @@ fn others() -> Vec<(Failure, &'static str, u16, Value)> {
         ),
         (Failure::MissingToken, "MISSING_TOKEN", 400, Value::Null),
         (Failure::Unauthorized, "UNAUTHORIZED", 401, Value::Null),
+        (Failure::BadSignature, "BAD_SIGNATURE", 401, Value::Null),
         (Failure::Forbidden, "FORBIDDEN", 403, Value::Null),
         (Failure::from(Missing::NotFound), "NOT_FOUND", 404, Value::Null),
         (

@@ -1,5 +1,6 @@
 //! Through events as API Gateway sends them.
 
+mod access_tokens;
 mod answers;
 mod failures;
 mod keys;

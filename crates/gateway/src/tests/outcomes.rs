@@ -3,7 +3,7 @@ use std::sync::Arc;
 use domain::layout::Edition;
 use domain::outcome::{
     Booked, Held, Joined, LineView, OfferingHit, Offerings, Place, Polled, ProgressView, SaleStatus,
-    SeatMapView, SeatState, SectionSeats, TakenSeat,
+    SeatMapView, SeatState, SectionSeats, Standing, TakenSeat,
 };
 use domain::reservation::{Reservation, ReservationStatus, ReservedPlaces};
 use domain::sale::Sale;
@@ -67,7 +67,8 @@ fn polled(place: Place, view: LineView) -> Answer {
     let (ring, event) = (ring(), event());
     let asker =
         Asker { keys: &ring, event: &event, token: TOKEN.parse().unwrap(), ticket_number: Some(4_321) };
-    response::polled(asker, &Polled { place, view })
+    let ticket_count = if matches!(place, Place::Booked { .. }) { 2 } else { 0 };
+    response::polled(asker, &Polled { standing: Standing { place, view }, ticket_count }, None)
 }
 
 /// Takes out what differs from answer to answer, and checks it.
@@ -137,7 +138,7 @@ fn before_the_opening_nothing_tells_the_place() {
 
 #[test]
 fn an_active_poll_tells_its_end() {
-    let mut body = poll(Place::Active { expires_at: NOW.plus(179_900) }, view());
+    let mut body = poll(Place::Active { expires_at: NOW.plus(179_900), account: None }, view());
     let key = settle(&mut body, 2_000).unwrap();
     assert_eq!((key.score, key.rank), (0, None));
     assert_eq!(
@@ -166,7 +167,7 @@ fn what_has_ended_asks_for_no_more_polls() {
             rest.get("reentry").cloned(),
         )
     };
-    let booked = Place::Booked { reservation: RESERVATION.parse().unwrap(), ticket_count: 2 };
+    let booked = Place::Booked { reservation: RESERVATION.parse().unwrap() };
     assert_eq!(ended(booked), (json!("BOOKED"), json!(2), Some(json!(RESERVATION)), None));
     assert_eq!(
         ended(Place::Expired { reentry: true }),
@@ -180,10 +181,9 @@ fn what_has_ended_asks_for_no_more_polls() {
 fn a_join_gives_a_token_and_a_rejoin_its_status() {
     let (ring, event) = (ring(), event());
     let asker = Asker { keys: &ring, event: &event, token: TOKEN.parse().unwrap(), ticket_number: None };
-    let polled = |place, view| Polled { place, view };
     let waiting = || Place::Waiting { score: 4_342, rank: Some(142) };
-    let joined =
-        Joined { ticket_number: Some(4_342), joined_at: Some(NOW), polled: polled(waiting(), view()) };
+    let standing = Standing { place: waiting(), view: view() };
+    let joined = Joined { ticket_number: Some(4_342), joined_at: Some(NOW), standing };
     let mut body = data(response::joined(asker, &joined));
     assert_eq!(settle(&mut body, 2_000).unwrap().ticket_number, Some(4_342));
     let expected = json!({
@@ -192,21 +192,22 @@ fn a_join_gives_a_token_and_a_rejoin_its_status() {
     });
     assert_eq!(body, expected);
 
-    let mut body = data(response::rejoined(asker, &joined));
+    let mut body = data(response::rejoined(asker, &joined, None));
     settle(&mut body, 2_000);
     assert_eq!((&body["status"], &body["rejoined"]), (&json!("WAITING"), &json!(false)));
 
-    let active = Place::Active { expires_at: NOW.plus(1_000) };
+    let place = Place::Active { expires_at: NOW.plus(1_000), account: None };
     let view = LineView { message: Some("hurry".to_owned()), ..view() };
-    let known = Joined { ticket_number: None, joined_at: None, polled: polled(active, view) };
+    let known = Joined { ticket_number: None, joined_at: None, standing: Standing { place, view } };
     let asker = Asker { ticket_number: Some(7), ..asker };
-    let mut body = data(response::rejoined(asker, &known));
+    let mut body = data(response::rejoined(asker, &known, Some("a.b.c".to_owned())));
     assert_eq!(settle(&mut body, 2_000).unwrap().ticket_number, Some(7));
     assert_eq!(
         body,
         json!({
             "token": TOKEN, "eventId": "ktx-2026-chuseok", "joinedAt": null, "ticketNumber": null,
             "rank": null, "ahead": null, "rejoined": true, "status": "ACTIVE", "message": "hurry",
+            "accessToken": "a.b.c",
         })
     );
 }
@@ -383,12 +384,15 @@ fn holds_releases_and_leaves_are_told() {
         hold_expires_at: NOW.plus(179_999),
         active_expires_at: NOW.plus(200_000),
         held_count: 3,
+        ticket_count: 2,
+        account: None,
+        prolonged: true,
     };
     assert_eq!(
-        data(response::held(&held)),
+        data(response::held(&held, Some("a.b.c".to_owned()))),
         json!({
             "seats": ["12A", "12B"], "seatCount": 2, "holdExpiresAt": NOW.0 + 179_999, "activeExpiresAt": NOW.0 + 200_000,
-            "expiresIn": 179, "totalTicketCount": 0,
+            "expiresIn": 179, "totalTicketCount": 2, "accessToken": "a.b.c",
         })
     );
     assert_eq!(data(response::released(2)), json!({"released": 2}));
@@ -406,7 +410,7 @@ fn bought() -> Reservation {
     Reservation {
         reservation_id: RESERVATION.parse().unwrap(),
         token: TOKEN.parse().unwrap(),
-        account: Some("someone".to_owned()),
+        account: Some("someone".parse().unwrap()),
         status: ReservationStatus::PendingPayment,
         version: 1,
         places: vec![places("special", 2, &["12A", "12B"]), places("standing", 1, &[])],
@@ -416,6 +420,7 @@ fn bought() -> Reservation {
         created_at: NOW,
         updated_at: NOW.plus(5),
         payment_due_at: Some(NOW.plus(300_000)),
+        payment_id: None,
     }
 }
 

@@ -44,7 +44,7 @@ pub(crate) fn reservation(created: i64, places: Vec<ReservedPlaces>) -> Reservat
     Reservation {
         reservation_id: ReservationId::of(event(), token),
         token,
-        account: Some("buyer@example.com".to_owned()),
+        account: Some("buyer@example.com".parse().unwrap()),
         status: ReservationStatus::PendingPayment,
         version: 1,
         seat_count: places.iter().map(|places| places.count).sum(),
@@ -54,6 +54,7 @@ pub(crate) fn reservation(created: i64, places: Vec<ReservedPlaces>) -> Reservat
         created_at: Millis(START + created),
         updated_at: Millis(START + created),
         payment_due_at: Some(Millis(START + 86_400_000)),
+        payment_id: None,
     }
 }
 

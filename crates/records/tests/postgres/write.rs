@@ -37,7 +37,7 @@ fn one_of_each() -> Vec<Fact> {
         vec![named("KTX-101", "standard", 59_800, &["1A", "1B"]), general("KTX-101", "standing", 8_400, 2)];
     let sold = reservation(0, places.clone());
     let expires_at = Millis(START + 180_000);
-    let account = Some("김철수 \"x\" \u{FFFF}".to_owned());
+    let account = Some("김철수 \"x\" \u{FFFF}".parse().unwrap());
     let definition = Some(serde_json::json!({"title": "추석", "offerings": [1.5, null]}));
     let applied = |version, definition| What::EventChanged {
         by: "cli".into(),
@@ -150,7 +150,7 @@ async fn a_seat_given_back_and_sold_again_survives_a_bad_fact_in_the_batch() {
     let seats = || vec![named("KTX-101", "standard", 1, &["1A"])];
     let (first, second) = (reservation(0, seats()), reservation(1, seats()));
     write_all(&database, &[booked(1, &first)]).await;
-    let bad = Reservation { account: Some("\0".to_owned()), ..reservation(2, seats()) };
+    let bad = Reservation { currency: "\0".to_owned(), ..reservation(2, seats()) };
     let messages = [vec![booked(3, &second), booked(4, &bad)], vec![cancelled(2, &first)]];
     let results = write(&database, &messages).await;
     assert_eq!((refused(&results[0]), refused(&results[1])), (vec![1], vec![]));
@@ -190,12 +190,8 @@ async fn bad_facts_are_refused_alone_wherever_they_stand() {
     let uncounted = Reservation { seat_count: 0, ..reservation(1, places()) };
     let mut misnamed = reservation(2, vec![named("KTX-101", "standard", 1, &["1A", "1B"])]);
     misnamed.places[0].count = 1;
-    let nul = What::UserEnterQueue {
-        token: Token::random(),
-        ticket_number: None,
-        score: 1,
-        account: Some("a\0".into()),
-    };
+    let nul =
+        What::EventChanged { by: "a\0".to_owned(), change: "open".to_owned(), version: 1, definition: None };
     let sold = reservation(3, places());
     let again = Reservation { reservation_id: reservation(4, places()).reservation_id, ..sold.clone() };
     let mut facts: Vec<Fact> = (1000..1500).map(entered).collect();

@@ -110,6 +110,8 @@ fn differences(redis: &Reservation, row: &Reservation) -> Option<(String, String
     tell("changed at", redis.updated_at.to_string(), row.updated_at.to_string());
     let due_at = |of: &Reservation| of.payment_due_at.map_or("never".to_owned(), |at| at.to_string());
     tell("due at", due_at(redis), due_at(row));
+    let paid_by = |of: &Reservation| of.payment_id.as_ref().map_or("nothing".to_owned(), ToString::to_string);
+    tell("paid by", paid_by(redis), paid_by(row));
     if expected.is_empty() {
         expected.push("this token and account".to_owned());
         found.push("another token or account".to_owned());

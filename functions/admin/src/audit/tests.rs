@@ -66,6 +66,7 @@ fn reservation(places: Vec<ReservedPlaces>) -> Reservation {
         created_at: OPENS_AT,
         updated_at: OPENS_AT,
         payment_due_at: None,
+        payment_id: None,
     }
 }
 
@@ -87,6 +88,9 @@ fn snapshot() -> Snapshot {
         ]),
         due: BTreeMap::from([("1".to_owned(), due_at), (counted, due_at)]),
         reservations: vec![reservation(vec![part("r", 100, 1, &["2A"]), part("s", 10, 2, &[])])],
+        owners: BTreeMap::new(),
+        tickets: BTreeMap::new(),
+        place_counts: (3, 3),
         twice_in_line: Vec::new(),
     }
 }
@@ -99,6 +103,7 @@ fn kinds(snapshot: &Snapshot) -> Vec<Fault> {
     let mut findings = places::counters(snapshot);
     findings.append(places::owners(snapshot, &[]));
     findings.append(places::limits(snapshot, &history(), OPENS_AT));
+    findings.append(places::accounts(snapshot, OPENS_AT));
     findings.kinds()
 }
 
@@ -229,7 +234,10 @@ fn a_reservation_is_its_tokens() {
 fn nobody_has_more_than_the_limit() {
     let sell = |it: &mut Snapshot, account: Option<&str>, count: u32| {
         let mut more = reservation(vec![part("s", 10, count, &[])]);
-        more.account = account.map(str::to_owned);
+        more.account = account.map(|account| account.parse().unwrap());
+        if let Some(account) = account {
+            *it.tickets.entry(account.to_owned()).or_default() += i64::from(count);
+        }
         it.reservations.push(more);
         *it.stock.entry(1).or_default() -= i64::from(count);
         it.remaining -= i64::from(count);
@@ -251,6 +259,26 @@ fn nobody_has_more_than_the_limit() {
     };
     assert_eq!(broken(|it| hold(it, OPENS_AT.0 + 1)), [Fault::OverLimit]);
     assert_eq!(broken(|it| hold(it, OPENS_AT.0)), [], "its time is over");
+    let visits = broken(|it| {
+        sell(it, Some("kim"), 4);
+        let holder = it.holds["1"].rsplit_once(':').unwrap().1.parse().unwrap();
+        it.owners.insert(holder, "kim".parse().unwrap());
+        sell(it, Some("kim"), 1);
+    });
+    assert_eq!(visits, [Fault::OverLimit], "one holds what the account has bought four and one before");
+}
+
+#[test]
+fn what_an_account_has_bought_is_what_its_reservations_have() {
+    let count = |it: &mut Snapshot, tickets| {
+        it.reservations[0].account = Some("kim".parse().unwrap());
+        it.tickets.insert("kim".to_owned(), tickets);
+    };
+    assert_eq!(broken(|it| count(it, 3)), []);
+    assert_eq!(broken(|it| count(it, 2)), [Fault::TicketsDiffer]);
+    assert_eq!(broken(|it| it.tickets = [("kim".to_owned(), 1)].into()), [Fault::TicketsDiffer]);
+    assert_eq!(broken(|it| it.tickets = [("kim".to_owned(), 0)].into()), []);
+    assert_eq!(broken(|it| it.place_counts = (3, 4)), [Fault::AccountsDifferFromOwners]);
 }
 
 #[test]
@@ -322,13 +350,14 @@ fn every_reservation_has_its_row_or_is_on_its_way_there() {
 #[test]
 fn a_row_tells_the_same_as_redis() {
     let one = reservation(vec![part("r", 100, 1, &["1A"])]);
-    let changes: [fn(&mut Reservation); 7] = [
+    let changes: [fn(&mut Reservation); 8] = [
         |row| row.version = 2,
         |row| row.status = ReservationStatus::Paid,
         |row| row.amount += 1,
         |row| row.seat_count += 1,
         |row| row.places[0].seats = vec!["1B".parse().unwrap()],
         |row| row.payment_due_at = Some(Millis(1)),
+        |row| row.payment_id = Some("p-1".parse().unwrap()),
         |row| row.token = Token::random(),
     ];
     for (at, change) in changes.into_iter().enumerate() {
