@@ -11,7 +11,7 @@ use gateway::Gate;
 use outbox::{Departures, Gone, Posted, Push, Pushes, Sockets};
 use serde_json::{Value, json};
 use store::StatusChange;
-use support::{App, OPENS_AT, Redis, Topology};
+use support::{App, Call, OPENS_AT, Redis, Topology};
 
 /// Keeps what sockets would be told.
 #[derive(Default)]
@@ -236,7 +236,7 @@ async fn every_change_of_a_standing_is_pushed_once() {
         (&booked.data()["reservationId"], &json!("CONFIRMED"))
     );
     let location = booked.header("location").expect("a location");
-    app.send(support::Call::new("DELETE", location).query("token", &token)).await.data();
+    app.send(Call::new("DELETE", location).query("token", &token)).await.data();
     let told = heard(&app).await;
     assert_eq!((words(&told), &told["reservationStatus"]), (("booked", "done"), &json!("CANCELLED")));
     assert_eq!(told["totalTicketCount"], 0);
@@ -245,16 +245,94 @@ async fn every_change_of_a_standing_is_pushed_once() {
 }
 
 #[tokio::test]
-async fn a_booking_that_waits_for_its_payment_says_so() {
+async fn a_booking_says_whether_it_is_to_be_paid_and_what_came_of_it() {
     let app = App::with(|sale| {
         sale["payment"] = json!({ "mode": "deferred", "dueAfterSeconds": 600, "currency": "KRW" });
     })
     .await;
-    let token = app.active().await;
-    follow(&app, "c", &token).await;
-    app.book(&token, json!({ "seatCount": 1 })).await.data();
+    let (pays, forgets) = (app.active().await, app.active().await);
+    follow(&app, "pays", &pays).await;
+    follow(&app, "forgets", &forgets).await;
+    let booked = app.book(&pays, json!({ "seatCount": 1 })).await;
     let told = heard(&app).await;
     assert_eq!((words(&told), &told["reservationStatus"]), (("booked", "pay"), &json!("PENDING_PAYMENT")));
+    app.book(&forgets, json!({ "seatCount": 1 })).await.data();
+    assert_eq!(heard(&app).await["totalTicketCount"], 1);
+    let payment = json!({
+        "paymentId": "p-1", "reservationId": booked.data()["reservationId"], "status": "PAID", "amount": 500,
+        "currency": "KRW",
+    });
+    app.send(App::webhook(&payment)).await.data();
+    let told = heard(&app).await;
+    assert_eq!((words(&told), &told["reservationStatus"]), (("booked", "done"), &json!("PAID")));
+    app.pass(600_000);
+    admit::tick_event(&app.store, &app.event).await;
+    let told = round(&app).await;
+    assert_eq!(told.keys().collect::<Vec<_>>(), ["forgets"], "{told:?}");
+    let told = &told["forgets"][0];
+    assert_eq!((words(told), &told["reservationStatus"]), (("booked", "done"), &json!("EXPIRED")));
+    assert_eq!(told["totalTicketCount"], 0);
+}
+
+#[tokio::test]
+async fn an_account_follows_its_place_where_an_authorizer_has_proven_it_and_only_then() {
+    let app = App::start().await;
+    let gate = Gate {
+        origin_secret: Some("a secret".to_owned()),
+        trusted_account_header: Some("x-account".parse().expect("a name")),
+        ..support::gate(&app.event)
+    };
+    let app = app.behind(gate, None);
+    let through_the_door =
+        |method: &str, path: &str| Call::new(method, path).header("x-origin-secret", "a secret");
+    let join = async || {
+        let joined = app.send(through_the_door("POST", "/api/queue/join").header("x-account", "kim")).await;
+        joined.data()["token"].as_str().expect("a token").to_owned()
+    };
+    let say_as = async |authorizer: Value, message: Value| {
+        let mut event = event("MESSAGE", "c");
+        event["body"] = json!(message.to_string());
+        event["requestContext"]["authorizer"] = authorizer;
+        let answer = send(&app, event).await;
+        serde_json::from_str::<Value>(answer["body"].as_str().expect("an answer")).expect("JSON")
+    };
+    let user = |id: &str| json!({ "type": "connect", "userId": id });
+    let kim = json!({ "principalId": "user", "account": "kim", "integrationLatency": 12 });
+    assert_eq!(say_as(kim.clone(), user("kim")).await["code"], "NOT_FOUND", "no place yet");
+    let token = join().await;
+    for (authorizer, message, expected) in [
+        (json!({}), user("kim"), "UNAUTHORIZED"),
+        (Value::Null, user("kim"), "UNAUTHORIZED"),
+        (json!({ "principalId": 7, "account": ["kim"] }), user("kim"), "UNAUTHORIZED"),
+        (kim.clone(), user("lee"), "UNAUTHORIZED"),
+        (json!({ "principalId": "lee" }), user("kim"), "UNAUTHORIZED"),
+        (json!({ "principalId": "" }), user("kim"), "INVALID_REQUEST"),
+        (kim.clone(), json!({ "type": "connect" }), "MISSING_TOKEN"),
+        (kim.clone(), json!({ "type": "connect", "userId": 7 }), "INVALID_REQUEST"),
+    ] {
+        assert_eq!(say_as(authorizer, message.clone()).await["code"], expected, "{message}");
+    }
+    for (authorizer, message) in [
+        (kim.clone(), user("kim")),
+        (json!({ "principalId": "kim" }), user("kim")),
+        (kim.clone(), json!({ "type": "connect", "userId": "kim", "token": token })),
+        (json!({}), json!({ "type": "connect", "token": token })),
+    ] {
+        assert_eq!(words(&say_as(authorizer, message).await), ("waiting", "wait"));
+    }
+    app.pass(1_000);
+    app.tick().await;
+    assert_eq!(words(&heard(&app).await).0, "ready");
+    let book = through_the_door("POST", "/api/booking").json(&json!({ "token": token, "seatCount": 2 }));
+    app.send(book).await.data();
+    assert_eq!(heard(&app).await["totalTicketCount"], 2);
+    // What an account has bought counts over all its visits, also while it waits.
+    join().await;
+    assert_eq!(say_as(kim, user("kim")).await["totalTicketCount"], 2);
+    change(&app, StatusChange::Message("again".to_owned())).await;
+    app.pass(1_000);
+    let told = heard(&app).await;
+    assert_eq!((words(&told).0, &told["totalTicketCount"]), ("waiting", &json!(2)));
 }
 
 #[tokio::test]

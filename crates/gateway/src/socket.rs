@@ -13,6 +13,7 @@ use domain::socket::{Connect, Followed, Notice, Whose};
 use domain::{Account, ConnectionId, EventId, Millis, ReservationId};
 use http::HeaderMap;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::body::{Field, MAX_BODY_BYTES};
 use crate::event::headers;
@@ -50,19 +51,19 @@ pub struct SocketContext {
     pub identity: SocketIdentity,
     /// What an authorizer of `$connect` has proven, where the API has one.
     #[serde(default)]
-    pub authorizer: SocketAuthorizer,
+    pub authorizer: Option<SocketAuthorizer>,
 }
 
-/// What an authorizer of `$connect` has proven.
+/// What an authorizer of `$connect` has proven. Its context may hold anything; only a text is an account.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SocketAuthorizer {
     /// The buyer, in the authorizer's context.
     #[serde(default)]
-    pub account: Option<String>,
+    pub account: Option<Value>,
     /// Whom the authorizer let in; the buyer, where its context names none.
     #[serde(default)]
-    pub principal_id: Option<String>,
+    pub principal_id: Option<Value>,
 }
 
 /// What happened to a socket.
@@ -185,8 +186,11 @@ fn place(
     user: Option<Cow<'_, str>>,
     event: &SocketEvent,
 ) -> Result<Whose, Failure> {
-    let authorizer = &event.request_context.authorizer;
-    let account = authorizer.account.as_ref().or(authorizer.principal_id.as_ref());
+    let authorizer = event.request_context.authorizer.as_ref();
+    let account = authorizer.and_then(|authorizer| {
+        let named = authorizer.account.as_ref().and_then(Value::as_str);
+        named.or_else(|| authorizer.principal_id.as_ref()?.as_str())
+    });
     let account: Option<Account> = account.map(|account| parsed("account", account)).transpose()?;
     let is_named = user.is_some();
     prove_user(user, account.as_ref())?;

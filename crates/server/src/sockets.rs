@@ -10,9 +10,7 @@ use std::time::Duration;
 use domain::ConnectionId;
 use futures::future::{BoxFuture, ready};
 use futures::{FutureExt, SinkExt, StreamExt};
-use gateway::socket::{
-    SocketAuthorizer, SocketContext, SocketEvent, SocketEventType, SocketIdentity, SocketReply,
-};
+use gateway::socket::{SocketContext, SocketEvent, SocketEventType, SocketIdentity, SocketReply};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{
@@ -79,7 +77,7 @@ impl Peer {
                 event_type,
                 connection_id: self.connection.clone(),
                 identity: SocketIdentity { source_ip: Some(self.ip.to_string()) },
-                authorizer: SocketAuthorizer::default(),
+                authorizer: None,
             },
             headers,
             body,
