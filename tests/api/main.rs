@@ -8,6 +8,7 @@ mod authorizer;
 mod booking;
 mod idempotency;
 mod input;
+mod keyed;
 mod keys;
 mod line;
 mod payment;

@@ -57,7 +57,7 @@ fn event(kind: &str, connection: &str) -> Value {
             "eventType": kind,
             "connectionId": connection,
             "identity": { "sourceIp": "203.0.113.7" },
-            "stage": "live",
+            "stage": "socket",
         },
         "isBase64Encoded": false,
     })

@@ -30,6 +30,7 @@ mod session;
 mod snapshot;
 mod socket;
 mod step;
+mod view;
 
 pub use admit::Tick;
 pub use connection::{StoreConfig, install_tls_provider};
@@ -49,6 +50,7 @@ use domain::Millis;
 
 use catalogue::Catalogue;
 use connection::Connection;
+use view::Views;
 
 /// An infrastructure failure or a bug; never a caller's mistake.
 #[derive(Debug, thiserror::Error)]
@@ -101,6 +103,7 @@ pub struct Store(Arc<Inner>);
 struct Inner {
     connection: Connection,
     catalogue: Catalogue,
+    views: Views,
     /// What steps take for the time: 0 is Redis' own clock, anything else a driver's.
     driven_ms: AtomicI64,
 }
@@ -111,6 +114,7 @@ impl Store {
         Ok(Self(Arc::new(Inner {
             connection: Connection::new(config)?,
             catalogue: Catalogue::default(),
+            views: Views::default(),
             driven_ms: AtomicI64::new(0),
         })))
     }
