@@ -1,5 +1,5 @@
 # Each target is one line; what it does stands in the script or in Cargo.toml.
-.PHONY: run test lint release
+.PHONY: run test lint release sockets
 .DEFAULT_GOAL := run
 
 run: ## the whole system on http://127.0.0.1:3000 (PORT changes it), both sales loaded
@@ -13,3 +13,6 @@ lint: ## format, clippy, tidy, shell
 
 release: ## target/release/jari
 	cargo build --release -p cli
+
+sockets: ## ten thousand open sockets on one server, some dying: minutes
+	@exec infra/local/sockets.sh

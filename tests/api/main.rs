@@ -12,6 +12,7 @@ mod keyed;
 mod keys;
 mod line;
 mod payment;
+mod push;
 mod round_trips;
 mod seats;
 mod whole;

@@ -311,6 +311,11 @@ impl App {
         }
     }
 
+    /// What the functions share.
+    pub fn state(&self) -> &State {
+        &self.functions.state
+    }
+
     /// Create the sale or bring it to this definition; fails the test where that is refused.
     pub async fn apply(&self, definition: &Value) -> u64 {
         let sale = domain::sale::check(&definition.to_string()).expect("a valid definition");

@@ -11,13 +11,16 @@ pub fn poll_interval_ms(rank: Option<u64>, until_open_ms: i64) -> u32 {
         _ if until_open_ms > 600_000 => 10_000,
         _ if until_open_ms > 60_000 => 5_000,
         _ if until_open_ms > 0 => 2_000,
-        Some(rank) if rank > 100_000 => 10_000,
-        Some(rank) if rank > 10_000 => 5_000,
-        Some(rank) if rank > 1_000 => 3_000,
-        Some(rank) if rank > 100 => 2_000,
-        _ => 1_000,
+        rank => {
+            let rank = rank.unwrap_or(1);
+            INTERVALS.iter().find(|(passed, _)| rank > *passed).map_or(1_000, |(_, interval_ms)| *interval_ms)
+        }
     }
 }
+
+/// After the opening: whose rank is above the first number waits so many milliseconds; the first row that fits.
+pub const INTERVALS: [(u64, u32); 5] =
+    [(100_000, 10_000), (10_000, 5_000), (1_000, 3_000), (100, 2_000), (0, 1_000)];
 
 /// How often an active caller asks, before jitter.
 pub const ACTIVE_POLL_MS: u32 = 2_000;

@@ -7,6 +7,7 @@ mod listener;
 mod queue;
 mod sale_file;
 mod service;
+mod sockets;
 
 pub use sale_file::SaleFile;
 
@@ -37,6 +38,7 @@ use tokio::task::JoinHandle;
 use listener::Functions;
 use queue::LocalQueue;
 use service::Service;
+use sockets::{Hub, LocalPushes};
 
 /// What to serve, and where.
 #[derive(Debug, Clone)]
@@ -277,8 +279,13 @@ impl System {
                 round,
             ))
         };
+        let functions = Arc::clone(&self.functions);
+        let hub = Arc::new(Hub::new(functions.clone(), stopping.clone()));
+        let (pushes, looks) = LocalPushes::new();
         vec![
-            tokio::spawn(listener::listen(socket, Arc::clone(&self.functions), stopping.clone())),
+            tokio::spawn(listener::listen(socket, functions, Arc::clone(&hub), stopping.clone())),
+            tokio::spawn(hub.deliver(looks)),
+            tokio::spawn(push_all(stopping.clone(), self.store.clone(), pushes)),
             every_second("admit", Round::Admit),
             every_second("relay", Round::Relay),
             tokio::spawn(Arc::clone(&self.queue).deliver_prompt(stopping.clone())),
@@ -291,6 +298,25 @@ impl System {
             tracing::warn!(%error, "the journal keeps what is left for the next start");
         }
     }
+}
+
+/// Tells sockets what is new, beside the ticks, until the system stops.
+async fn push_all(mut stopping: watch::Receiver<bool>, store: Store, pushes: LocalPushes) {
+    let mut rounds = tokio::time::interval(admit::PUSH_INTERVAL);
+    rounds.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+    loop {
+        tokio::select! {
+            _ = rounds.tick() => {}
+            _ = stopping.wait_for(|stop| *stop) => return,
+        }
+        admit::push_all(&store, &pushes).await;
+    }
+}
+
+/// Until the system stops.
+async fn stopped(stopping: &mut watch::Receiver<bool>) {
+    // Fails where nobody can stop it any more: then it stops now.
+    let _ = stopping.wait_for(|stop| *stop).await;
 }
 
 /// What a task does each second.

@@ -28,6 +28,7 @@ mod search;
 mod seats;
 mod session;
 mod snapshot;
+mod socket;
 mod step;
 mod view;
 
@@ -39,6 +40,7 @@ pub use keys::{EVENTS, KeyName, Keys};
 pub use operator::{WaitingPage, WaitingPlace};
 pub use sale::{Applied, EventState, StatusChange};
 pub use snapshot::Snapshot;
+pub use socket::{CONNECTIONS_AN_EVENT, LOOKED_AT_ONCE};
 pub use step::{STEPS, Step};
 
 use std::sync::Arc;
