@@ -309,7 +309,11 @@ async fn ten_thousand_who_poll_as_told_ask_redis_for_one_poll_in_seven_at_most()
             }
             // The claim of a session is a second step, once.
             Some("ACTIVE") => others += 1,
-            _ => panic!("{answer}"),
+            // On a busy machine Redis may take longer than a poll waits.
+            _ => {
+                assert_eq!(answer["error"]["code"], "UNAVAILABLE");
+                due.push(Reverse((now + 2_000, at)));
+            }
         }
     }
     let asked = steps(&redis).await - before - others;
