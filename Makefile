@@ -1,5 +1,5 @@
 # Each target is one line; what it does stands in the script or in Cargo.toml.
-.PHONY: run test lint release sockets
+.PHONY: run test test-browser lint release sockets
 .DEFAULT_GOAL := run
 
 run: ## the whole system on http://127.0.0.1:3000 (PORT changes it), both sales loaded
@@ -7,6 +7,9 @@ run: ## the whole system on http://127.0.0.1:3000 (PORT changes it), both sales 
 
 test: ## every test, against a single Redis and a cluster
 	@exec infra/local/test.sh
+
+test-browser: ## the page and its client library in a real browser; pictures of every view under target/browser/
+	@exec infra/local/test-browser.sh
 
 lint: ## format, clippy, tidy, shell
 	@exec infra/local/lint.sh

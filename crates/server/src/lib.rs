@@ -4,6 +4,7 @@
 
 mod events;
 mod listener;
+mod page;
 mod queue;
 mod sale_file;
 mod service;
@@ -36,6 +37,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use listener::Functions;
+use page::Page;
 use queue::LocalQueue;
 use service::Service;
 use sockets::{Hub, LocalPushes};
@@ -53,6 +55,8 @@ pub struct Options {
     pub redis_cluster: bool,
     /// A PostgreSQL to use instead of an own one.
     pub database: Option<String>,
+    /// A folder with the page's files, to use instead of the built-in ones.
+    pub web: Option<PathBuf>,
     /// Sales to load; the first is the one of requests that name none.
     pub sales: Vec<SaleFile>,
 }
@@ -91,6 +95,7 @@ const READY_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Serve until SIGINT or SIGTERM.
 pub async fn serve(options: Options) -> anyhow::Result<()> {
+    let page = Page::of(options.web.as_deref())?;
     fs::create_dir_all(&options.data).with_context(|| format!("cannot make {}", options.data.display()))?;
     let data = options.data.canonicalize()?;
     let _lock = lock(&data)?;
@@ -112,7 +117,7 @@ pub async fn serve(options: Options) -> anyhow::Result<()> {
         pid: std::process::id(),
     };
     let default_event = options.sales.first().map(SaleFile::event).transpose()?;
-    let system = System::build(&running, &data, default_event).await?;
+    let system = System::build(&running, &data, default_event, page).await?;
     for sale in &options.sales {
         sale.load(&system.store, &system.admin).await?;
     }
@@ -148,6 +153,7 @@ pub async fn serve(options: Options) -> anyhow::Result<()> {
 fn announce(running: &Running, options: &Options) {
     let url = &running.url;
     println!("Jari serves {url}");
+    println!("  page   {url}/");
     println!("  try    curl -sX POST {url}/api/queue/join");
     println!("  data   {} (logs too)", options.data.display());
     println!("  stop   Ctrl-C");
@@ -250,7 +256,12 @@ struct System {
 }
 
 impl System {
-    async fn build(running: &Running, data: &Path, default_event: Option<EventId>) -> anyhow::Result<Self> {
+    async fn build(
+        running: &Running,
+        data: &Path,
+        default_event: Option<EventId>,
+        page: Page,
+    ) -> anyhow::Result<Self> {
         let config = RecordsConfig::new(&running.database);
         records::migrate(&config).await.context("cannot migrate PostgreSQL")?;
         let store = Store::new(&StoreConfig::new(&running.redis, running.redis_cluster))?;
@@ -264,7 +275,7 @@ impl System {
         let access = access(data, running.url.clone())?;
         let keys = KeysState::new(&gate, access.clone());
         let state = State::new(store.clone(), gate, master, access);
-        let functions = Functions { book: BookState { state, outbox: Arc::new(queue.prompt()) }, keys };
+        let functions = Functions { book: BookState { state, outbox: Arc::new(queue.prompt()) }, keys, page };
         Ok(Self { functions: Arc::new(functions), store, queue, admin })
     }
 

@@ -20,6 +20,7 @@ use pay::PayState;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 
+use crate::page::Page;
 use crate::sockets::{self, Hub};
 use crate::{events, stopped};
 
@@ -36,6 +37,7 @@ const BODY_BYTES: usize = 64 * 1024;
 pub(crate) struct Functions {
     pub(crate) book: BookState,
     pub(crate) keys: KeysState,
+    pub(crate) page: Page,
 }
 
 impl Functions {
@@ -128,6 +130,9 @@ async fn serve(
     peer: IpAddr,
 ) -> Result<hyper::Response<Full<Bytes>>, Infallible> {
     let (parts, body) = request.into_parts();
+    if let Some(answer) = functions.page.answer(&parts).await {
+        return Ok(answer);
+    }
     let body = match tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, BODY_BYTES).collect()).await {
         Ok(Ok(body)) => body.to_bytes(),
         // Too long, or broken off: so long that its function refuses it.
