@@ -13,7 +13,7 @@ use futures::{StreamExt, stream};
 use serde_json::json;
 use store::KeyName;
 use support::wait_until;
-use tokio::sync::Notify;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::serving::{Folder, Served};
@@ -55,11 +55,15 @@ struct Heard {
     errors: AtomicU64,
 }
 
-#[derive(Default)]
 struct Crowd {
     heard: Heard,
-    dying: Notify,
-    over: Notify,
+    dying: watch::Sender<bool>,
+    over: watch::Sender<bool>,
+}
+
+/// Until this has come, now or before.
+async fn come(what: &watch::Sender<bool>) {
+    what.subscribe().wait_for(|come| *come).await.expect("the test goes on");
 }
 
 /// Follows a token until all is over, or until it dies. When it was told that its turn has come.
@@ -81,17 +85,17 @@ async fn listen(crowd: Arc<Crowd>, mut socket: Socket, token: String, fate: Fate
         let heard = listening.await;
         // Keeps reading, and so answering pings, while others wait.
         tokio::select! {
-            () = crowd.over.notified() => {}
+            () = come(&crowd.over) => {}
             () = async { while socket.0.next().await.is_some() {} } => {}
         }
         return Some((token, heard));
     }
     tokio::select! {
         _ = listening => {}
-        () = crowd.dying.notified() => {}
+        () = come(&crowd.dying) => {}
     }
     if fate == Fate::GoesMute {
-        crowd.over.notified().await;
+        come(&crowd.over).await;
     }
     None
 }
@@ -145,7 +149,11 @@ async fn gather(served: &Served, crowd: &Arc<Crowd>) -> Vec<JoinHandle<Option<(S
 async fn of_ten_thousand_sockets_who_is_admitted_hears_at_once_and_the_dead_are_pruned() {
     let folder = a_patient_sale();
     let served = folder.serve().await;
-    let crowd = Arc::new(Crowd::default());
+    let crowd = Arc::new(Crowd {
+        heard: Heard::default(),
+        dying: watch::Sender::new(false),
+        over: watch::Sender::new(false),
+    });
     served.ask(admin::Command::Pause { event: served.event.clone(), by: "tests".to_owned() }).await;
     let (begun, empty_mb) = (Instant::now(), resident_mb(&served));
     let tasks = gather(&served, &crowd).await;
@@ -157,7 +165,7 @@ async fn of_ten_thousand_sockets_who_is_admitted_hears_at_once_and_the_dead_are_
     served.ask(admin::Command::Open { event: served.event.clone(), by: "tests".to_owned() }).await;
     tokio::time::sleep(Duration::from_secs(10)).await;
     let dying = (0..SOCKETS).filter(|at| Fate::of(*at) != Fate::Stays).count() as u64;
-    crowd.dying.notify_waiters();
+    crowd.dying.send_replace(true);
     let died = Instant::now();
     wait_until(PRUNED_WITHIN, "the dead are pruned", async || {
         count(&served, KeyName::Connections).await == SOCKETS - dying
@@ -172,7 +180,7 @@ async fn of_ten_thousand_sockets_who_is_admitted_hears_at_once_and_the_dead_are_
     })
     .await;
     assert_eq!(count(&served, KeyName::Connections).await, SOCKETS - dying, "nobody else was harmed");
-    crowd.over.notify_waiters();
+    crowd.over.send_replace(true);
     let told: Vec<(String, i64)> = futures::future::join_all(tasks)
         .await
         .into_iter()

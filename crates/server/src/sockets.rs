@@ -37,6 +37,8 @@ use crate::stopped;
 pub(crate) const PATH: &str = "/socket";
 /// Sockets at once at most.
 const SOCKETS: usize = 20_000;
+/// Events answered at once: thousands that come or go in one moment must not stand before the ticks at Redis.
+const EVENTS_AT_ONCE: usize = 32;
 /// Texts that wait for one socket at most. Whose reader falls behind so far is closed; it comes back when it can.
 const WAITING_TEXTS: usize = 16;
 /// A text gets this long to go out before its socket counts as gone.
@@ -60,6 +62,7 @@ pub(crate) struct Hub {
     functions: Arc<Functions>,
     open: RwLock<HashMap<ConnectionId, mpsc::Sender<String>>>,
     places: Arc<Semaphore>,
+    answering: Semaphore,
     stopping: watch::Receiver<bool>,
 }
 
@@ -88,7 +91,8 @@ impl Peer {
 
 impl Hub {
     pub(crate) fn new(functions: Arc<Functions>, stopping: watch::Receiver<bool>) -> Self {
-        Self { functions, open: RwLock::default(), places: Arc::new(Semaphore::new(SOCKETS)), stopping }
+        let (places, answering) = (Arc::new(Semaphore::new(SOCKETS)), Semaphore::new(EVENTS_AT_ONCE));
+        Self { functions, open: RwLock::default(), places, answering, stopping }
     }
 
     /// Answers a request for a socket; where it is granted, the socket lives in a task of its own from then on.
@@ -188,6 +192,8 @@ impl Hub {
     }
 
     async fn answer(&self, event: SocketEvent) -> SocketReply {
+        // Never closed: a permit always comes.
+        let _permit = self.answering.acquire().await;
         socket::answer(self.functions.state(), &event).await
     }
 
