@@ -12,8 +12,9 @@ fn main() -> io::Result<()> {
     files.sort();
     let mut table = String::from("static EMBEDDED: &[(&str, &[u8])] = &[\n");
     for file in &files {
-        let path = file.strip_prefix(&folder).map_err(io::Error::other)?;
-        let _ = writeln!(table, "    ({:?}, include_bytes!({file:?})),", format!("/{}", path.display()));
+        let path = file.strip_prefix(&folder).map_err(io::Error::other)?.display().to_string();
+        let file = file.display().to_string();
+        let _ = writeln!(table, "    ({:?}, include_bytes!({file:?})),", format!("/{path}"));
     }
     table.push_str("];\n");
     let out = env::var_os("OUT_DIR").ok_or_else(|| io::Error::other("cargo sets OUT_DIR"))?;

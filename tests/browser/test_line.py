@@ -139,6 +139,48 @@ class Opening(BrowserTest):
         self.assertEqual(shown[:3] + shown[4:], [committed, seed, committed, score, score])
 
 
+class Admission(BrowserTest):
+    def waiting(self, sale, context):
+        """A page in the line, and what it hears and asks from then on: words of pushes, and "poll"."""
+        heard = []
+
+        def followed(socket):
+            socket.on("framereceived", lambda text: heard.append(json.loads(text)["status"]))
+
+        page = context.new_page()
+        page.on("websocket", followed)
+        page.on("request", lambda request: "/poll" in request.url and heard.append("poll"))
+        page.goto(sale.page)
+        expect(page.locator(".place")).to_be_visible()
+        return page, heard
+
+    def test_by_push(self):
+        sale = self.system.sale(admission=SLOW)
+        sale.crowd(5)
+        page, heard = self.waiting(sale, self.person())
+        until(20, "the socket is answered", lambda: page.wait_for_timeout(100) or "waiting" in heard)
+        # Polls are a safety net now: the next is half a minute away.
+        page.wait_for_timeout(3_000)
+        heard.clear()
+        page.wait_for_timeout(4_000)
+        self.assertNotIn("poll", heard)
+        sale.operate("pace", "5")
+        expect(heading(page)).to_have_text("입장하셨습니다")
+        self.assertIn("ready", heard)
+        self.assertGreater(heard.index("poll"), heard.index("ready"))
+
+    def test_by_polling_where_sockets_are_refused(self):
+        sale = self.system.sale(admission=SLOW)
+        sale.crowd(5)
+        context = self.person()
+        context.route_web_socket("**/socket", lambda socket: socket.close())
+        page, heard = self.waiting(sale, context)
+        until(20, "polls go on", lambda: page.wait_for_timeout(100) or heard.count("poll") >= 3)
+        sale.operate("pace", "5")
+        expect(heading(page)).to_have_text("입장하셨습니다")
+        self.assertEqual(set(heard), {"poll"})
+
+
 class Network(BrowserTest):
     def test_a_network_cut_at_place_1_loses_nothing(self):
         sale = self.system.sale(admission=SLOW)
@@ -174,6 +216,8 @@ class Network(BrowserTest):
         sale = self.system.sale(admission=SLOW)
         sale.crowd(4)
         context = self.person()
+        # Then polls tell who asks.
+        context.route_web_socket("**/socket", lambda socket: socket.close())
         first = self.open(sale, context)
         expect(first.locator(".place")).to_be_visible()
         token, waiting = token_of(first), sale.progress()["totalWaiting"]
