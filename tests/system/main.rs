@@ -2,8 +2,10 @@
 #![cfg(test)]
 
 mod audit;
+mod contract;
 mod crowd;
 mod deliver;
+mod front_door;
 mod http;
 mod journal;
 mod protect;
