@@ -13,4 +13,5 @@ mod line;
 mod payment;
 mod round_trips;
 mod seats;
+mod topologies;
 mod whole;

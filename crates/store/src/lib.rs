@@ -21,6 +21,7 @@ mod pay;
 mod poll;
 mod progress;
 mod release;
+mod replica;
 mod reply;
 mod reservation;
 mod sale;
@@ -47,6 +48,7 @@ use domain::Millis;
 
 use catalogue::Catalogue;
 use connection::Connection;
+use replica::Replica;
 
 /// An infrastructure failure or a bug; never a caller's mistake.
 #[derive(Debug, thiserror::Error)]
@@ -98,6 +100,7 @@ pub struct Store(Arc<Inner>);
 
 struct Inner {
     connection: Connection,
+    replica: Option<Replica>,
     catalogue: Catalogue,
     /// What steps take for the time: 0 is Redis' own clock, anything else a driver's.
     driven_ms: AtomicI64,
@@ -108,6 +111,7 @@ impl Store {
     pub fn new(config: &StoreConfig) -> Result<Self, StoreError> {
         Ok(Self(Arc::new(Inner {
             connection: Connection::new(config)?,
+            replica: Replica::new(config)?,
             catalogue: Catalogue::default(),
             driven_ms: AtomicI64::new(0),
         })))
