@@ -6,6 +6,7 @@ mod accounts;
 mod admission;
 mod authorizer;
 mod booking;
+mod fairness;
 mod idempotency;
 mod input;
 mod keys;
