@@ -9,7 +9,7 @@ use support::{App, Redis, Topology, access};
 
 const RECORDED: &str = include_str!("../../events/authorizer.json");
 /// The functions' clock.
-const NOW: Millis = Millis(1_800_000_001_000);
+const NOW: Millis = Millis(support::OPENS_AT + 1_000);
 
 fn claims(app: &App, token: &str) -> AccessClaims {
     AccessClaims {

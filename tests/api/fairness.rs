@@ -125,7 +125,7 @@ async fn who_comes_first_is_let_in_first() {
 fn place_in(key: &Value) -> Vec<u8> {
     let bytes = URL_SAFE_NO_PAD.decode(key.as_str().expect("a key")).expect("base64url");
     assert_eq!(bytes.len(), 60);
-    // Version and epoch in five bytes, then the score in seven and the rank in five.
+    // Five bytes of what is no place, then the score in seven and the rank in five.
     bytes[5..17].to_vec()
 }
 

@@ -57,6 +57,7 @@ fn a_mangled_place_key_is_none() {
     let ring = KeyRing::new(MASTER_KEY.as_bytes(), None);
     let place = |score: u64, rank: u64| PlaceKey {
         epoch: 1,
+        ticket_count: Some(2),
         score,
         rank: Some(rank),
         ticket_number: Some(score),

@@ -225,6 +225,22 @@ impl Served {
         Records::open(&RecordsConfig::new(&self.running.database)).expect("a URL of PostgreSQL")
     }
 
+    /// A connection to the system's Redis.
+    pub(crate) async fn redis(&self) -> redis::aio::MultiplexedConnection {
+        let client = redis::Client::open(self.running.redis.as_str()).expect("a URL of Redis");
+        client.get_multiplexed_async_connection().await.expect("Redis takes a connection")
+    }
+
+    /// `HOST:PORT` of every endpoint.
+    pub(crate) fn address(&self) -> &str {
+        self.running.url.trim_start_matches("http://")
+    }
+
+    /// The serving process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.running.pid
+    }
+
     pub(crate) async fn ask(&self, command: admin::Command) -> Reply {
         let store = Store::new(&StoreConfig::new(&self.running.redis, false)).expect("a URL of Redis");
         let master = MasterKeys::new(&self.running.master_key, None).expect("a master key");

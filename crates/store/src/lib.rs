@@ -29,7 +29,9 @@ mod search;
 mod seats;
 mod session;
 mod snapshot;
+mod socket;
 mod step;
+mod view;
 
 pub use admit::Tick;
 pub use connection::{StoreConfig, install_tls_provider};
@@ -39,6 +41,7 @@ pub use keys::{EVENTS, KeyName, Keys};
 pub use operator::{WaitingPage, WaitingPlace};
 pub use sale::{Applied, EventState, StatusChange};
 pub use snapshot::Snapshot;
+pub use socket::{CONNECTIONS_AN_EVENT, LOOKED_AT_ONCE};
 pub use step::{STEPS, Step};
 
 use std::sync::Arc;
@@ -49,6 +52,7 @@ use domain::Millis;
 use catalogue::Catalogue;
 use connection::Connection;
 use replica::Replica;
+use view::Views;
 
 /// An infrastructure failure or a bug; never a caller's mistake.
 #[derive(Debug, thiserror::Error)]
@@ -102,6 +106,7 @@ struct Inner {
     connection: Connection,
     replica: Option<Replica>,
     catalogue: Catalogue,
+    views: Views,
     /// What steps take for the time: 0 is Redis' own clock, anything else a driver's.
     driven_ms: AtomicI64,
 }
@@ -113,6 +118,7 @@ impl Store {
             connection: Connection::new(config)?,
             replica: Replica::new(config)?,
             catalogue: Catalogue::default(),
+            views: Views::default(),
             driven_ms: AtomicI64::new(0),
         })))
     }
