@@ -1,12 +1,15 @@
 # Each target is one line; what it does stands in the script or in Cargo.toml.
-.PHONY: run test test-browser lint release sockets
+.PHONY: run test test-browser fuzz lint release sockets
 .DEFAULT_GOAL := run
 
 run: ## the whole system on http://127.0.0.1:3000 (PORT changes it), both sales loaded
 	@exec infra/local/run.sh
 
-test: ## every test, against a single Redis and a cluster
+test: ## every test, against Redis in every layout
 	@exec infra/local/test.sh
+
+fuzz: ## a million mangled inputs (JARI_FUZZ_CASES changes it) for each reader of what arrives from outside
+	JARI_FUZZ_CASES=$${JARI_FUZZ_CASES:-1000000} cargo test --workspace --test fuzz
 
 test-browser: ## the page and its client library in a real browser; pictures of every view under target/browser/
 	@exec infra/local/test-browser.sh

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# `make test`: every test of the workspace against a single Redis, then all but the unit tests against a cluster too.
+# `make test`: every test of the workspace against a single Redis, then all but the unit tests against a cluster too, and
+# the API's against the other ways in which deployments have Redis.
 # The last line is the totals of all that ran.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -62,9 +63,12 @@ if has_nextest; then
     report documentation cargo test --workspace --doc --no-fail-fast
 fi
 if [[ -n ${JARI_TEST_REDIS_URL:-} ]]; then
-    say "the cluster is left out: it needs redis-server on PATH"
+    say "cluster, TLS and replicas are left out: they need redis-server on PATH"
 else
-    suite cluster --test '*'
+    # What chooses its Redis itself, or takes long and asks for one thing, has been tried above.
+    readonly -a others=(--skip topologies:: --skip fairness:: --skip contention:: --skip contract::)
+    suite cluster --test '*' -- "${others[@]}"
+    for topology in tls replica cluster3; do suite "$topology" --test api -- "${others[@]}"; done
 fi
 
 line=$(totals)

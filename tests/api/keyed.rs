@@ -8,7 +8,7 @@ use bootstrap::config::MasterKeys;
 use domain::{Millis, Token};
 use gateway::{KeyRing, PlaceKey};
 use serde_json::{Value, json};
-use store::{Store, StoreConfig};
+use store::Store;
 use support::{Answer, App, Call, MASTER_KEY, Redis, Topology, access, gate};
 
 /// A key as it is once the caller has waited as told: the window is the functions' own clock's matter.
@@ -60,7 +60,7 @@ fn rank(answer: &Answer) -> Option<u64> {
 
 #[tokio::test]
 async fn many_polls_of_a_second_cost_one_call() {
-    let redis = Redis::start(Topology::chosen());
+    let redis = Redis::start(Topology::of_one_node());
     let app = App::on(&redis, |_| {}).await;
     let mut waiters = join_many(&app, 40).await;
     app.pass(100);
@@ -240,8 +240,7 @@ struct Instance {
 
 impl Instance {
     fn of(app: &App, redis: &Redis) -> Self {
-        let config = StoreConfig::new(redis.url(), redis.topology() == Topology::Cluster);
-        let store = Store::new(&config).expect("an address of Redis");
+        let store = Store::new(&redis.config()).expect("an address of Redis");
         let master = MasterKeys::new(MASTER_KEY, None).expect("a master key");
         Self { state: State::new(store.clone(), gate(&app.event), master, access()), store }
     }

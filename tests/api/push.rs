@@ -94,7 +94,8 @@ async fn change(app: &App, change: StatusChange) {
 async fn known(app: &App) -> [u64; 4] {
     use store::KeyName::{Connections, Sockets, SocketsDue, SocketsRefused};
     let keys = store::Keys::of(&app.event);
-    let mut connection = Redis::shared(Topology::chosen()).connection().await;
+    let redis = Redis::shared(Topology::chosen());
+    let mut connection = redis.connection_of(&keys.name(Sockets)).await;
     let mut counts = [0; 4];
     let questions =
         [("HLEN", Sockets), ("HLEN", Connections), ("ZCARD", SocketsDue), ("HLEN", SocketsRefused)];
@@ -609,7 +610,7 @@ async fn asking_is_limited_per_address_but_behind_a_front_door() {
 
 #[tokio::test]
 async fn an_event_has_so_many_sockets_at_most() {
-    let redis = Redis::start(Topology::chosen());
+    let redis = Redis::start(Topology::of_one_node());
     let app = App::on(&redis, |_| {}).await;
     let token = app.join().await;
     follow(&app, "c", &token).await;
@@ -779,7 +780,7 @@ async fn the_events_of_the_repository_are_understood() {
 
 #[tokio::test]
 async fn sockets_cost_no_request_a_round_trip_and_no_tick_either() {
-    let redis = Redis::start(Topology::chosen());
+    let redis = Redis::start(Topology::of_one_node());
     let app = App::on(&redis, |_| {}).await;
     let one = |command: &str| BTreeMap::from([(command.to_owned(), 1)]);
     let sent = async |work: BoxFuture<'_, ()>| redis.count_commands(async || work.await).await;

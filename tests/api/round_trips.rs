@@ -16,7 +16,7 @@ fn one(command: &str) -> BTreeMap<String, u64> {
 
 #[tokio::test]
 async fn every_request_is_one_round_trip_and_the_claim_a_second() {
-    let redis = Redis::start(Topology::chosen());
+    let redis = Redis::start(Topology::of_one_node());
     let app = App::on(&redis, |sale| {
         sale["limitPerAccount"] = json!(8);
         sale["payment"] = json!({ "mode": "deferred", "dueAfterSeconds": 600, "currency": "KRW" });
@@ -133,7 +133,7 @@ async fn walk(app: &App) {
 
 #[tokio::test]
 async fn a_script_that_redis_forgot_is_sent_again_by_itself() {
-    let redis = Redis::start(Topology::chosen());
+    let redis = Redis::start(Topology::of_one_node());
     let app = App::on(&redis, |_| {}).await;
     let token = app.join().await;
     let flushed = redis::cmd("SCRIPT").arg("FLUSH").exec_async(&mut redis.connection().await).await;
@@ -145,15 +145,14 @@ async fn a_script_that_redis_forgot_is_sent_again_by_itself() {
 
 #[tokio::test]
 async fn a_new_edition_costs_one_read_more_once() {
-    let redis = Redis::start(Topology::chosen());
+    let redis = Redis::start(Topology::of_one_node());
     let app = App::on(&redis, |_| {}).await;
     let token = app.active().await;
     let other = App::on(&redis, |_| {}).await;
     drop(other);
     app.hold(&token, json!({ "offeringId": "T1", "seats": ["1A"] })).await.data();
     // Somebody else's process changes the sale.
-    let config = store::StoreConfig::new(redis.url(), redis.topology() == Topology::Cluster);
-    let elsewhere = store::Store::new(&config).expect("an address");
+    let elsewhere = store::Store::new(&redis.config()).expect("an address");
     elsewhere.drive_clock(domain::Millis(app.now()));
     let known = elsewhere.newest_edition(&app.event).await.expect("redis answers").expect("known");
     let (edition, change) = known.next((*known.sale).clone()).expect("a next edition");

@@ -18,6 +18,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use keys::KeysState;
 use outbox::{Message, Outbox, Queue};
 use pay::PayState;
+use redis::aio::MultiplexedConnection;
 use serde_json::{Value, json};
 use sha2::Sha256;
 use store::{Applied, Store, StoreConfig, Tick};
@@ -257,6 +258,8 @@ pub struct App {
     pub store: Store,
     functions: BookState,
     now: AtomicI64,
+    /// To where writes go, where a replica answers too.
+    replication: Option<MultiplexedConnection>,
 }
 
 impl App {
@@ -272,17 +275,25 @@ impl App {
 
     /// The same on a Redis of the caller's.
     pub async fn on(redis: &Redis, change: impl FnOnce(&mut Value)) -> Self {
+        Self::reaching(redis, &redis.config(), change).await
+    }
+
+    /// The same, reached as the caller says.
+    pub async fn reaching(redis: &Redis, config: &StoreConfig, change: impl FnOnce(&mut Value)) -> Self {
         let event = fresh_event();
         let mut definition = sale(&event);
         change(&mut definition);
-        let config = StoreConfig::new(redis.url(), redis.topology() == Topology::Cluster);
-        let store = Store::new(&config).expect("an address of Redis");
+        let store = Store::new(config).expect("an address of Redis");
+        let replication = match redis.topology() {
+            Topology::Replica => Some(redis.connection().await),
+            _ => None,
+        };
         let master = MasterKeys::new(MASTER_KEY, None).expect("a master key");
         let event: EventId = event.parse().expect("an event id");
         let gate = gate(&event);
         let state = State::new(store.clone(), gate, master, access());
         let functions = BookState { state, outbox: Arc::new(NoQueue) };
-        let app = Self { event, store, functions, now: AtomicI64::new(0) };
+        let app = Self { event, store, functions, now: AtomicI64::new(0), replication };
         app.at(OPENS_AT + 1_000);
         app.apply(&definition).await;
         app
@@ -308,6 +319,7 @@ impl App {
             store: self.store.clone(),
             functions: BookState { state, outbox },
             now: AtomicI64::new(self.now()),
+            replication: self.replication.clone(),
         }
     }
 
@@ -351,8 +363,26 @@ impl App {
         self.store.admit(&self.event).await.expect("redis answers").expect("the event is known")
     }
 
+    /// The same app in front of a replica that need not have what was written.
+    #[must_use]
+    pub fn lagging(self) -> Self {
+        Self { replication: None, ..self }
+    }
+
+    /// Waits until a replica, where there is one, has all that was written so far: tests say what is seen after what,
+    /// and what lag does is for tests of its own.
+    pub async fn replicated(&self) {
+        let Some(mut connection) = self.replication.clone() else { return };
+        // WAIT looks at the writes of its own connection, and whatever came before is replicated before.
+        let mut both = redis::pipe();
+        both.cmd("SET").arg("tests:written").arg(1).ignore().cmd("WAIT").arg(1).arg(5_000);
+        let [replicas]: [u64; 1] = both.query_async(&mut connection).await.expect("redis answers");
+        assert_eq!(replicas, 1, "the replica does not follow");
+    }
+
     /// Send a request. The answer has been held against openapi.yaml.
     pub async fn send(&self, call: Call) -> Answer {
+        self.replicated().await;
         let answer = self.send_event(call.event()).await;
         contract::check(&call.method, &call.path, &answer);
         answer
@@ -456,6 +486,7 @@ impl App {
 
     /// Free places in the whole event, as `redis-cli GET` tells them.
     pub async fn remaining(&self) -> u64 {
+        self.replicated().await;
         let progress = domain::command::Progress { event: self.event.clone() };
         let progress =
             self.store.progress(&progress).await.expect("redis answers").expect("the event is known");

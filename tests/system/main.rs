@@ -2,10 +2,14 @@
 #![cfg(test)]
 
 mod audit;
+mod contention;
+mod contract;
 mod crowd;
 mod deliver;
+mod front_door;
 mod http;
 mod journal;
+mod linear;
 mod protect;
 mod push;
 mod secrets;

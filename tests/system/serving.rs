@@ -49,6 +49,10 @@ impl Folder {
         fs::write(self.data().join(name), text).expect("a file in the data folder");
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     fn data(&self) -> PathBuf {
         self.path.join("data")
     }

@@ -85,7 +85,7 @@ fn sending(app: &App, queues: &Queues) -> App {
 
 /// A sale in a Redis of its own, where a relay finds no other test's facts.
 async fn alone() -> (Redis, App) {
-    let redis = Redis::start(Topology::chosen());
+    let redis = Redis::start(Topology::of_one_node());
     let app = App::on(&redis, |sale| sale["admission"]["maxActive"] = json!(1_000)).await;
     (redis, app)
 }

@@ -206,6 +206,17 @@ fn every_outcome_has_a_row_and_every_code_is_described() {
 }
 
 #[test]
+fn every_code_is_met_by_a_test_of_the_whole() {
+    let tests = files("tests/api", ".rs").into_iter().chain(files("tests/system", ".rs"));
+    let tests: String = tests.map(|path| read(&path)).collect();
+    for row in ROWS {
+        // As it is compared to: the answer's code, alone or behind its status.
+        let met = tests.contains(&format!("\"{}\"", row.code));
+        assert!(met, "no test of tests/api or tests/system meets {}", row.code);
+    }
+}
+
+#[test]
 fn one_file_reads_the_environment() {
     for path in files("crates", ".rs").into_iter().chain(files("functions", ".rs")) {
         if path.ends_with("bootstrap/src/config.rs") || path.ends_with("build.rs") || path.contains("/tests/")

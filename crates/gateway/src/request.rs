@@ -61,6 +61,8 @@ static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// The longest value a search takes.
 const MAX_FILTER_BYTES: usize = 200;
+/// The largest amount of a payment: 2^53, as far as every reader of JSON counts one by one.
+const MAX_AMOUNT: u64 = 1 << 53;
 /// The longest Idempotency-Key.
 const MAX_IDEMPOTENCY_KEY_BYTES: usize = 255;
 
@@ -236,7 +238,7 @@ pub fn pay(gate: &Gate, request: &Request, now: Millis) -> Result<Pay, Failure> 
             _ => return Err(Failure::invalid("status", "must be PAID or FAILED")),
         },
         amount: match fields.amount {
-            Some(Field::Whole(amount)) => amount,
+            Some(Field::Whole(amount)) if amount <= MAX_AMOUNT => amount,
             _ => return Err(Failure::invalid("amount", "must be a whole number, in the smallest unit")),
         },
         currency: currency.into_owned(),

@@ -21,6 +21,7 @@ mod pay;
 mod poll;
 mod progress;
 mod release;
+mod replica;
 mod reply;
 mod reservation;
 mod sale;
@@ -50,6 +51,7 @@ use domain::Millis;
 
 use catalogue::Catalogue;
 use connection::Connection;
+use replica::Replica;
 use view::Views;
 
 /// An infrastructure failure or a bug; never a caller's mistake.
@@ -102,6 +104,7 @@ pub struct Store(Arc<Inner>);
 
 struct Inner {
     connection: Connection,
+    replica: Option<Replica>,
     catalogue: Catalogue,
     views: Views,
     /// What steps take for the time: 0 is Redis' own clock, anything else a driver's.
@@ -113,6 +116,7 @@ impl Store {
     pub fn new(config: &StoreConfig) -> Result<Self, StoreError> {
         Ok(Self(Arc::new(Inner {
             connection: Connection::new(config)?,
+            replica: Replica::new(config)?,
             catalogue: Catalogue::default(),
             views: Views::default(),
             driven_ms: AtomicI64::new(0),

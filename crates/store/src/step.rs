@@ -70,7 +70,8 @@ impl<'a> Call<'a> {
 }
 
 impl Store {
-    /// Run a step: one round trip, and one more on a node that does not have the script yet.
+    /// Run a step: one round trip, and one more on a node that does not have the script yet, or where a replica's
+    /// answer cannot be given.
     pub(crate) async fn run(&self, call: Call<'_>) -> Result<Reply, StoreError> {
         let step = call.step;
         debug_assert!(
@@ -79,7 +80,10 @@ impl Store {
             step.name,
             call.given
         );
-        let value = self.query_script(step.name, &call.command, || call.with_source()).await?;
+        let value = match self.replied_nearby(step, &call.command, || call.with_source()).await {
+            Some(value) => value,
+            None => self.query_script(step.name, &call.command, || call.with_source()).await?,
+        };
         let reply = Reply::new(step.name, value)?;
         debug_assert!(
             step.outcomes.contains(&reply.word()),
