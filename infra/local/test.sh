@@ -35,6 +35,7 @@ suite() {
 totals() {
     sed $'s/\x1b\\[[0-9;]*m//g' "$reports"/*.txt | awk '
         /^test result: / { gsub(/[;.]/, ""); read_counts(); next }
+        /^[0-9]+ passed, [0-9]+ failed/ { gsub(/,/, ""); read_counts(); next }
         /^ *Summary \[/ { sub(/^[^]]*\]/, ""); gsub(/[(,)]/, " "); read_counts() }
         function read_counts(    i) {
             for (i = 1; i < NF; i++) {
@@ -69,6 +70,14 @@ else
     readonly -a others=(--skip topologies:: --skip fairness:: --skip contention:: --skip contract::)
     suite cluster --test '*' -- "${others[@]}"
     for topology in tls replica cluster3; do suite "$topology" --test api -- "${others[@]}"; done
+fi
+
+# A machine without apt-get may have no Chromium; it is said, not passed over in silence.
+if command -v chromium >/dev/null || command -v apt-get >/dev/null || [[ -n ${JARI_CHROMIUM:-} ]]; then
+    say "the page in a browser"
+    report browser infra/local/test-browser.sh
+else
+    say "the page is left out: it needs Chromium on PATH, or named by JARI_CHROMIUM"
 fi
 
 line=$(totals)

@@ -69,10 +69,10 @@ pub struct LastRead {
 }
 
 impl LastRead {
-    /// How old a view of the line may be from which this place is told: a second near the front, half of the poll's
-    /// interval far back.
-    pub fn view_age_ms(&self, until_open_ms: i64) -> u32 {
-        (poll_interval_ms(self.rank, until_open_ms) / 2).max(1_000)
+    /// How old a view of the line may be from which this place is told: a second near the front and before the opening,
+    /// half of the poll's interval far back.
+    pub fn view_age_ms(&self) -> u32 {
+        (poll_interval_ms(self.rank, 0) / 2).max(1_000)
     }
 
     /// The rank that `view` leaves to this place, none before the opening: true as of the view except for people who
@@ -192,11 +192,8 @@ mod tests {
 
     #[test]
     fn a_view_may_be_as_old_as_the_asker_can_bear() {
-        let age = |rank, until_open_ms| {
-            let last = LastRead { epoch: 1, score: 1, rank, net: 0, read_at: Millis(0) };
-            last.view_age_ms(until_open_ms)
-        };
-        assert_eq!([age(Some(1), 0), age(Some(1_001), 0), age(Some(10_001), 0)], [1_000, 1_500, 2_500]);
-        assert_eq!([age(Some(100_001), 0), age(None, 700_000), age(None, 1)], [5_000, 5_000, 1_000]);
+        let age = |rank| LastRead { epoch: 1, score: 1, rank, net: 0, read_at: Millis(0) }.view_age_ms();
+        assert_eq!([age(None), age(Some(1)), age(Some(1_001))], [1_000, 1_000, 1_500]);
+        assert_eq!([age(Some(10_001)), age(Some(100_001))], [2_500, 5_000]);
     }
 }

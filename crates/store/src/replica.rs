@@ -1,5 +1,5 @@
 //! Reading from replicas. They lag behind, so what a replica refuses or does not know is asked once more where
-//! writes go: a place that is a moment old is never NOT_FOUND. What is left to lag is what grows old on its way to
+//! writes go: a place that is a moment old is never `NOT_FOUND`. What is left to lag is what grows old on its way to
 //! the caller anyway: ranks, counts, maps.
 
 use std::sync::atomic::{AtomicI64, Ordering};

@@ -32,10 +32,10 @@ async fn poll(state: &State, request: &Request) -> Answer {
         Some(Window::Open) => false,
         Some(Window::Over) | None => true,
     };
-    if let Some(key) = key.as_ref().filter(|_| !limited) {
-        if let Some(answer) = from_view(state, &poll, key).await? {
-            return Ok(answer);
-        }
+    if let Some(key) = key.as_ref().filter(|_| !limited)
+        && let Some(answer) = from_view(state, &poll, key).await?
+    {
+        return Ok(answer);
     }
     let mut polled = state.store.poll(&poll, limited).await.answered()?;
     let mut access_token = None;
@@ -64,9 +64,7 @@ async fn poll(state: &State, request: &Request) -> Answer {
 async fn from_view(state: &State, poll: &Poll, key: &PlaceKey) -> Result<Option<Success>, Failure> {
     let Some(ticket_count) = key.ticket_count else { return Ok(None) };
     let last_read = key.last_read();
-    // Before the opening the interval tells how long it is still: the next one is at least as short.
-    let age_ms = last_read.view_age_ms(if key.rank.is_none() { 1 } else { 0 });
-    let view = state.store.view(&poll.event, age_ms).await.answered()?;
+    let view = state.store.view(&poll.event, last_read.view_age_ms()).await.answered()?;
     let Ok(rank) = last_read.in_view(&view) else { return Ok(None) };
     let standing =
         Standing { place: Place::Waiting { score: key.score, rank }, view: LineView::clone(&view) };
