@@ -17,7 +17,7 @@ use store::StoreError;
 #[serde(untagged)]
 pub enum Event {
     /// By the WebSocket API.
-    Socket(SocketEvent),
+    Socket(Box<SocketEvent>),
     /// By the queue of gone sockets.
     Gone(SqsEvent),
 }
