@@ -228,7 +228,11 @@ impl Served {
     /// A connection to the system's Redis.
     pub(crate) async fn redis(&self) -> redis::aio::MultiplexedConnection {
         let client = redis::Client::open(self.running.redis.as_str()).expect("a URL of Redis");
-        client.get_multiplexed_async_connection().await.expect("Redis takes a connection")
+        let patient = redis::AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(STOP_TIMEOUT))
+            .set_response_timeout(Some(STOP_TIMEOUT));
+        let connection = client.get_multiplexed_async_connection_with_config(&patient).await;
+        connection.expect("Redis takes a connection")
     }
 
     /// `HOST:PORT` of every endpoint.
