@@ -611,7 +611,13 @@ export class Jari extends EventTarget {
     if (data.status === "CLOSED") this.#asking.startWithin(this.#dueIn());
     if (phase === "upcoming") return this.#nearsOpening(data);
     const { rank, at, net, score } = this.#read;
-    if (rank <= PROGRESS_BEYOND) return jittered(PULSE_MS);
+    if (rank <= PROGRESS_BEYOND) {
+      // Pushes come when the rank changes; those who join behind do not change it.
+      const { totalWaiting, remainingSeats, message = null } = data;
+      const behind = this.#state.rank === null ? null : Math.max(0, totalWaiting - this.#state.rank);
+      if (this.#push.isLive) this.#set({ totalWaiting, remainingSeats, message, behind });
+      return jittered(PULSE_MS);
+    }
     const now = Math.max(1, rank - Math.max(0, data.net - net));
     const pace = data.admittedPerSecond;
     this.#stand(
