@@ -1,5 +1,6 @@
 //! One multiplexed connection a process, with explicit timeouts and bounded retries; a single node or a cluster.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use redis::aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig};
@@ -8,7 +9,7 @@ use redis::cluster_async::ClusterConnection;
 use redis::{Client, Cmd, RedisError, Value};
 use tokio::sync::OnceCell;
 
-use crate::{Store, StoreError};
+use crate::{Bench, Store, StoreError};
 
 /// How to reach Redis.
 #[derive(Debug, Clone)]
@@ -21,6 +22,8 @@ pub struct StoreConfig {
     pub connect_timeout: Duration,
     /// How long an answer may take.
     pub answer_timeout: Duration,
+    /// What tests change and see of the steps.
+    pub bench: Option<Arc<Bench>>,
 }
 
 impl StoreConfig {
@@ -31,6 +34,7 @@ impl StoreConfig {
             cluster,
             connect_timeout: Duration::from_secs(1),
             answer_timeout: Duration::from_millis(500),
+            bench: None,
         }
     }
 }

@@ -5,11 +5,13 @@
 //! HTTP.
 
 mod admit;
+mod bench;
 mod book;
 mod cancel;
 mod catalogue;
 mod claim;
 mod connection;
+mod expand;
 mod expire;
 mod hold;
 mod join;
@@ -31,6 +33,7 @@ mod snapshot;
 mod step;
 
 pub use admit::Tick;
+pub use bench::Bench;
 pub use connection::{StoreConfig, install_tls_provider};
 pub use join::Drawn;
 pub use journal::{JournalPage, PAGE as JOURNAL_PAGE};
@@ -101,6 +104,7 @@ struct Inner {
     catalogue: Catalogue,
     /// What steps take for the time: 0 is Redis' own clock, anything else a driver's.
     driven_ms: AtomicI64,
+    bench: Option<Arc<Bench>>,
 }
 
 impl Store {
@@ -110,6 +114,7 @@ impl Store {
             connection: Connection::new(config)?,
             catalogue: Catalogue::default(),
             driven_ms: AtomicI64::new(0),
+            bench: config.bench.clone(),
         })))
     }
 
