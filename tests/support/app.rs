@@ -271,11 +271,15 @@ impl App {
 
     /// The same on a Redis of the caller's.
     pub async fn on(redis: &Redis, change: impl FnOnce(&mut Value)) -> Self {
+        Self::reached_by(&redis.config(), change).await
+    }
+
+    /// The same by a store of the caller's making.
+    pub async fn reached_by(config: &StoreConfig, change: impl FnOnce(&mut Value)) -> Self {
         let event = fresh_event();
         let mut definition = sale(&event);
         change(&mut definition);
-        let config = StoreConfig::new(redis.url(), redis.topology() == Topology::Cluster);
-        let store = Store::new(&config).expect("an address of Redis");
+        let store = Store::new(config).expect("an address of Redis");
         let master = MasterKeys::new(MASTER_KEY, None).expect("a master key");
         let event: EventId = event.parse().expect("an event id");
         let gate = gate(&event);
@@ -297,6 +301,19 @@ impl App {
     #[must_use]
     pub fn signing_with(&self, access: Access) -> Self {
         self.with_state(gate(&self.event), access, Arc::new(NoQueue))
+    }
+
+    /// The same sale behind another instance of the functions, with a store and a clock of its own.
+    #[must_use]
+    pub fn instance(&self, config: &StoreConfig) -> Self {
+        let store = Store::new(config).expect("an address of Redis");
+        let state = &self.functions.state;
+        let master = MasterKeys::new(MASTER_KEY, None).expect("a master key");
+        let state = State::new(store.clone(), state.gate.clone(), master, access());
+        let functions = BookState { state, outbox: Arc::new(NoQueue) };
+        let instance = Self { event: self.event.clone(), store, functions, now: AtomicI64::new(0) };
+        instance.at(self.now());
+        instance
     }
 
     fn with_state(&self, gate: Gate, access: Access, outbox: Arc<dyn Outbox>) -> Self {

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use futures::{Stream, StreamExt};
 use redis::aio::MultiplexedConnection;
+use store::StoreConfig;
 
 use crate::given;
 use crate::network::free_port;
@@ -97,6 +98,11 @@ impl Redis {
     /// `redis://127.0.0.1:PORT/`, in a cluster the address of its one node.
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// How a store reaches it.
+    pub fn config(&self) -> StoreConfig {
+        StoreConfig::new(self.url(), self.topology == Topology::Cluster)
     }
 
     /// How this Redis is laid out.
