@@ -1,5 +1,5 @@
 # Each target is one line; what it does stands in the script or in Cargo.toml.
-.PHONY: run test lint release
+.PHONY: run test mutate lint release
 .DEFAULT_GOAL := run
 
 run: ## the whole system on http://127.0.0.1:3000 (PORT changes it), both sales loaded
@@ -7,6 +7,9 @@ run: ## the whole system on http://127.0.0.1:3000 (PORT changes it), both sales 
 
 test: ## every test, against a single Redis and a cluster
 	@exec infra/local/test.sh
+
+mutate: ## deliberate faults in the Lua steps, of which none may survive the simulated sale
+	@exec infra/local/mutate.sh
 
 lint: ## format, clippy, tidy, shell
 	@exec infra/local/lint.sh
