@@ -1,5 +1,5 @@
 # Each target is one line; what it does stands in the script or in Cargo.toml.
-.PHONY: run test test-browser fuzz lint release sockets
+.PHONY: run test mutate test-browser fuzz lint release sockets
 .DEFAULT_GOAL := run
 
 run: ## the whole system on http://127.0.0.1:3000 (PORT changes it), both sales loaded
@@ -13,6 +13,9 @@ fuzz: ## a million mangled inputs (JARI_FUZZ_CASES changes it) for each reader o
 
 test-browser: ## the page and its client library in a real browser; pictures of every view under target/browser/
 	@exec infra/local/test-browser.sh
+
+mutate: ## deliberate faults in the Lua steps, of which none may survive the simulated sale
+	@exec infra/local/mutate.sh
 
 lint: ## format, clippy, tidy, shell
 	@exec infra/local/lint.sh

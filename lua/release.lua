@@ -2,10 +2,11 @@
 --
 -- KEYS       meta called active session done map stock remaining holds due owners idempotency journal
 --            sockets_due
--- ARGV       now_ms token asked mode place …: asked is the digest of a request with an Idempotency-Key
---            mode all; sections: section numbers; seats: indices
+-- ARGV       now_ms version token asked mode place …: asked is the digest of a request with an Idempotency-Key
+--            mode all: any version will do; sections: section numbers; seats: indices
 -- OUTCOMES   IDEMPOTENCY_KEY_REUSED
 --            EVENT_NOT_FOUND
+--            STALE version: the caller's definition is not the newest
 --            ALREADY_BOOKED reservation
 --            NOT_ADMITTED
 --            HOLD_EXPIRED
@@ -15,7 +16,7 @@
 local meta, called, active, session, done, map = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local stock, remaining, holds, due = KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local owners, idempotency, journal, sockets_due = KEYS[11], KEYS[12], KEYS[13], KEYS[14]
-local now_ms, token, asked, mode = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local now_ms, version, token, asked, mode = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 --@include clock
 --@include session
 --@include seats
@@ -25,8 +26,10 @@ local now_ms, token, asked, mode = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local now = clock(now_ms)
 local replayed = replay(idempotency, asked)
 if replayed then return replayed end
-local field = redis.call('HMGET', meta, 'epoch', 'activeMs', 'closesAt')
+local field = redis.call('HMGET', meta, 'epoch', 'activeMs', 'closesAt', 'version')
 if not field[1] then return { 'EVENT_NOT_FOUND' } end
+-- A row that left and came back lies elsewhere under the same names.
+if mode ~= 'all' and field[4] ~= version then return { 'STALE', tonumber(field[4]) } end
 local keys = { called = called, active = active, session = session, done = done, map = map, stock = stock,
   remaining = remaining, holds = holds, due = due, owners = owners, journal = journal }
 local live, refusal = live_session(keys, token, now,
@@ -34,7 +37,7 @@ local live, refusal = live_session(keys, token, now,
 if not live then return refusal end
 
 local named = {}
-for at = 5, #ARGV do named[ARGV[at]] = true end
+for at = 6, #ARGV do named[ARGV[at]] = true end
 local kept, released = {}, {}
 for _, item in ipairs(parse_items(live.items)) do
   if mode == 'all' or (mode == 'sections' and named[item.section]) then

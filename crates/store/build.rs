@@ -4,12 +4,14 @@
 // A build that fails with a reason is what this program is for.
 #![allow(clippy::expect_used, clippy::panic, clippy::similar_names, clippy::format_collect)]
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use sha1::{Digest, Sha1};
+
+#[path = "src/expand.rs"]
+mod expand;
 
 fn main() {
     let lua = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("set by cargo")).join("../../lua");
@@ -45,7 +47,9 @@ fn write_step(rust: &mut String, lua: &Path, path: &Path) -> String {
     check_keys_are_passed(path, &text);
     let header = Header::read(name, &text);
     header.check_locals(name, &text);
-    let source = code(&expand(lua, &text, &mut BTreeSet::new()));
+    let library = |name: &str| fs::read_to_string(lua.join("lib").join(format!("{name}.lua")));
+    let source =
+        expand::source(&text, &library).unwrap_or_else(|error| panic!("{name}: an include: {error}"));
     let sha1: String = Sha1::digest(source.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
     let keys: String = header.keys.iter().map(|key| format!("KeyName::{}, ", camel(key))).collect();
     let constant = name.to_uppercase();
@@ -143,30 +147,6 @@ impl Header {
             );
         }
     }
-}
-
-/// Replace each `--@include x` by lua/lib/x.lua, the first time it is met.
-fn expand(lua: &Path, text: &str, seen: &mut BTreeSet<String>) -> String {
-    let mut expanded = String::new();
-    for line in text.lines() {
-        if let Some(library) = line.strip_prefix("--@include ") {
-            if seen.insert(library.to_owned()) {
-                let path = lua.join("lib").join(format!("{library}.lua"));
-                let included = fs::read_to_string(&path).unwrap_or_else(|_| panic!("no {}", path.display()));
-                expanded.push_str(&expand(lua, &included, seen));
-            }
-        } else {
-            expanded.push_str(line);
-            expanded.push('\n');
-        }
-    }
-    expanded
-}
-
-/// The code alone: what Redis keeps and hashes need not carry the comments.
-fn code(text: &str) -> String {
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("--"));
-    lines.fold(String::new(), |code, line| code + line + "\n")
 }
 
 /// A command's key must be a name: a key built in Lua would be one that the caller did not declare.

@@ -2,7 +2,7 @@
 
 use futures::future::join_all;
 use serde_json::{Value, json};
-use support::{Answer, App, Call, fresh_event};
+use support::{Answer, App, Call, Redis, Topology, fresh_event, sale};
 
 fn seats_call(token: &str) -> Call {
     Call::new("GET", "/api/seats").query("token", token).query("offeringId", "T1")
@@ -260,6 +260,24 @@ async fn only_the_owner_releases_and_twice_is_fine() {
     assert_eq!(unknown.code(), "EVENT_NOT_FOUND");
     app.pass(180_000);
     assert_eq!(release(&app, &waiting, json!({})).await.code(), "NOT_ADMITTED");
+}
+
+#[tokio::test]
+async fn a_row_that_came_back_is_released_by_every_instance() {
+    let app = App::start().await;
+    let other = app.instance(&Redis::shared(Topology::chosen()).config());
+    let token = app.active().await;
+    // This instance reads the edition in which row 4 lies at its first place.
+    assert_eq!(release(&other, &token, named(&["4A"])).await.data()["released"], 0);
+    let mut definition = sale(app.event.as_str());
+    for rows in ["1-3", "1-4"] {
+        definition["offerings"][0]["sections"][0]["seats"][0]["rows"] = json!(rows);
+        app.apply(&definition).await;
+    }
+    app.hold(&token, named(&["4A", "4B"])).await.data();
+    other.at(app.now());
+    assert_eq!(release(&other, &token, named(&["4A"])).await.data()["released"], 1);
+    assert_eq!(taken(&app, &token).await, json!({ "4B": "HELD" }));
 }
 
 #[tokio::test]

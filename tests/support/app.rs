@@ -280,20 +280,25 @@ impl App {
 
     /// The same, reached as the caller says.
     pub async fn reaching(redis: &Redis, config: &StoreConfig, change: impl FnOnce(&mut Value)) -> Self {
+        let app = Self::reached_by(config, change).await;
+        match redis.topology() {
+            Topology::Replica => Self { replication: Some(redis.connection().await), ..app },
+            _ => app,
+        }
+    }
+
+    /// The same by a store that the caller describes, whose replica is no matter.
+    pub async fn reached_by(config: &StoreConfig, change: impl FnOnce(&mut Value)) -> Self {
         let event = fresh_event();
         let mut definition = sale(&event);
         change(&mut definition);
         let store = Store::new(config).expect("an address of Redis");
-        let replication = match redis.topology() {
-            Topology::Replica => Some(redis.connection().await),
-            _ => None,
-        };
         let master = MasterKeys::new(MASTER_KEY, None).expect("a master key");
         let event: EventId = event.parse().expect("an event id");
         let gate = gate(&event);
         let state = State::new(store.clone(), gate, master, access());
         let functions = BookState { state, outbox: Arc::new(NoQueue) };
-        let app = Self { event, store, functions, now: AtomicI64::new(0), replication };
+        let app = Self { event, store, functions, now: AtomicI64::new(0), replication: None };
         app.at(OPENS_AT + 1_000);
         app.apply(&definition).await;
         app
@@ -309,6 +314,25 @@ impl App {
     #[must_use]
     pub fn signing_with(&self, access: Access) -> Self {
         self.with_state(gate(&self.event), access, Arc::new(NoQueue))
+    }
+
+    /// The same sale behind another instance of the functions, with a store and a clock of its own.
+    #[must_use]
+    pub fn instance(&self, config: &StoreConfig) -> Self {
+        let store = Store::new(config).expect("an address of Redis");
+        let state = &self.functions.state;
+        let master = MasterKeys::new(MASTER_KEY, None).expect("a master key");
+        let state = State::new(store.clone(), state.gate.clone(), master, access());
+        let functions = BookState { state, outbox: Arc::new(NoQueue) };
+        let instance = Self {
+            event: self.event.clone(),
+            store,
+            functions,
+            now: AtomicI64::new(0),
+            replication: self.replication.clone(),
+        };
+        instance.at(self.now());
+        instance
     }
 
     fn with_state(&self, gate: Gate, access: Access, outbox: Arc<dyn Outbox>) -> Self {

@@ -1,6 +1,7 @@
 //! One multiplexed connection a process, with explicit timeouts and bounded retries; a single node or a cluster.
 //! Where reading has an address of its own, one more for that.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use redis::aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig};
@@ -10,7 +11,7 @@ use redis::cluster_read_routing::RandomReplicaStrategy;
 use redis::{Client, Cmd, RedisError, TlsCertificates, Value};
 use tokio::sync::OnceCell;
 
-use crate::{Store, StoreError};
+use crate::{Bench, Store, StoreError};
 
 /// How to reach Redis.
 #[derive(Debug, Clone)]
@@ -27,6 +28,8 @@ pub struct StoreConfig {
     pub connect_timeout: Duration,
     /// How long an answer may take.
     pub answer_timeout: Duration,
+    /// What tests change and see of the steps.
+    pub bench: Option<Arc<Bench>>,
 }
 
 impl StoreConfig {
@@ -39,6 +42,7 @@ impl StoreConfig {
             ca: None,
             connect_timeout: Duration::from_secs(1),
             answer_timeout: Duration::from_millis(500),
+            bench: None,
         }
     }
 }

@@ -5,11 +5,13 @@
 //! HTTP.
 
 mod admit;
+mod bench;
 mod book;
 mod cancel;
 mod catalogue;
 mod claim;
 mod connection;
+mod expand;
 mod expire;
 mod hold;
 mod join;
@@ -34,6 +36,7 @@ mod step;
 mod view;
 
 pub use admit::Tick;
+pub use bench::Bench;
 pub use connection::{StoreConfig, install_tls_provider};
 pub use join::Drawn;
 pub use journal::{JournalPage, PAGE as JOURNAL_PAGE};
@@ -109,6 +112,7 @@ struct Inner {
     views: Views,
     /// What steps take for the time: 0 is Redis' own clock, anything else a driver's.
     driven_ms: AtomicI64,
+    bench: Option<Arc<Bench>>,
 }
 
 impl Store {
@@ -120,6 +124,7 @@ impl Store {
             catalogue: Catalogue::default(),
             views: Views::default(),
             driven_ms: AtomicI64::new(0),
+            bench: config.bench.clone(),
         })))
     }
 

@@ -4,43 +4,47 @@ use domain::command::Release;
 use domain::layout::Edition;
 use domain::outcome::{Outcome, Refusal};
 
-use crate::catalogue::edition_or_refuse;
+use crate::catalogue::{ATTEMPTS, edition_or_refuse, gave_up};
 use crate::hold::{asked_by, key_of};
 use crate::keys::Keys;
 use crate::step::{Call, RELEASE};
 use crate::{Store, StoreError};
 
 impl Store {
-    /// Give back what is named, or all; answers how many places that were. Indices never move, so an edition
-    /// that is not the newest will do.
+    /// Give back what is named, or all; answers how many places that were.
     pub async fn release(&self, release: &Release) -> Result<Outcome<u32>, StoreError> {
-        let edition = edition_or_refuse!(self, &release.event);
-        let (mode, places) = match places_of(&edition, release) {
-            Ok(places) => places,
-            Err(refusal) => {
+        let mut edition = edition_or_refuse!(self, &release.event);
+        let mut renewed = false;
+        for _ in 0..ATTEMPTS {
+            let (mode, places) = match places_of(&edition, release) {
+                Ok(places) => places,
                 // What is not known here may be in an edition not read yet.
-                let newest = self.newest_edition(&release.event).await?.unwrap_or(edition);
-                match places_of(&newest, release) {
-                    Ok(places) => places,
-                    Err(_) => return Ok(Err(refusal)),
+                Err(_) if !renewed => {
+                    renewed = true;
+                    edition = self.newest_edition(&release.event).await?.unwrap_or(edition);
+                    continue;
                 }
+                Err(refusal) => return Ok(Err(refusal)),
+            };
+            let repeatable = release.repeatable.as_ref();
+            let keys = Keys::of(&release.event).token(release.token).idempotency(key_of(repeatable));
+            let mut call = Call::new(&RELEASE, keys)
+                .arg(self.now_ms())
+                .arg(edition.version)
+                .arg(release.token.to_string())
+                .arg(asked_by(repeatable))
+                .arg(mode);
+            for place in places {
+                call = call.arg(place);
             }
-        };
-        let repeatable = release.repeatable.as_ref();
-        let keys = Keys::of(&release.event).token(release.token).idempotency(key_of(repeatable));
-        let mut call = Call::new(&RELEASE, keys)
-            .arg(self.now_ms())
-            .arg(release.token.to_string())
-            .arg(asked_by(repeatable))
-            .arg(mode);
-        for place in places {
-            call = call.arg(place);
+            let mut reply = self.run(call).await?;
+            match reply.word() {
+                "STALE" => edition = self.newest_edition(&release.event).await?.unwrap_or(edition),
+                "RELEASED" => return reply.small().map(Ok),
+                _ => return reply.refusal().map(Err),
+            }
         }
-        let mut reply = self.run(call).await?;
-        match reply.word() {
-            "RELEASED" => reply.small().map(Ok),
-            _ => reply.refusal().map(Err),
-        }
+        Err(gave_up("release"))
     }
 }
 

@@ -55,12 +55,12 @@ impl<'a> Call<'a> {
         self
     }
 
-    /// The same command with the script itself.
-    fn with_source(&self) -> Cmd {
+    /// The same command with a script itself.
+    fn with_source(&self, source: &str) -> Cmd {
         let mut command = redis::cmd(if self.step.read_only { "EVAL_RO" } else { "EVAL" });
         for (at, argument) in self.command.args_iter().enumerate().skip(1) {
             match argument {
-                redis::Arg::Simple(_) if at == 1 => command.arg(self.step.source),
+                redis::Arg::Simple(_) if at == 1 => command.arg(source),
                 redis::Arg::Simple(bytes) => command.arg(bytes),
                 _ => &mut command,
             };
@@ -80,11 +80,21 @@ impl Store {
             step.name,
             call.given
         );
-        let value = match self.replied_nearby(step, &call.command, || call.with_source()).await {
-            Some(value) => value,
-            None => self.query_script(step.name, &call.command, || call.with_source()).await?,
+        let bench = self.0.bench.as_deref();
+        let value = match bench.and_then(|bench| bench.source(step)) {
+            Some(changed) => self.query(step.name, &call.with_source(changed)).await?,
+            None => {
+                let with_source = || call.with_source(step.source);
+                match self.replied_nearby(step, &call.command, with_source).await {
+                    Some(value) => value,
+                    None => self.query_script(step.name, &call.command, with_source).await?,
+                }
+            }
         };
         let reply = Reply::new(step.name, value)?;
+        if let Some(bench) = bench {
+            bench.met(step, reply.word());
+        }
         debug_assert!(
             step.outcomes.contains(&reply.word()),
             "{}: undeclared outcome {}",
