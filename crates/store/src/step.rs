@@ -81,15 +81,13 @@ impl Store {
             call.given
         );
         let bench = self.0.bench.as_deref();
-        let value = match bench.and_then(|bench| bench.source(step)) {
-            Some(changed) => self.query(step.name, &call.with_source(changed)).await?,
-            None => {
-                let with_source = || call.with_source(step.source);
-                match self.replied_nearby(step, &call.command, with_source).await {
-                    Some(value) => value,
-                    None => self.query_script(step.name, &call.command, with_source).await?,
-                }
-            }
+        let with_source = || call.with_source(step.source);
+        let value = if let Some(changed) = bench.and_then(|bench| bench.source(step)) {
+            self.query(step.name, &call.with_source(changed)).await?
+        } else if let Some(value) = self.replied_nearby(step, &call.command, with_source).await {
+            value
+        } else {
+            self.query_script(step.name, &call.command, with_source).await?
         };
         let reply = Reply::new(step.name, value)?;
         if let Some(bench) = bench {
