@@ -1,12 +1,18 @@
 # Each target is one line; what it does stands in the script or in Cargo.toml.
-.PHONY: run test mutate lint release
+.PHONY: run test mutate test-browser fuzz lint release sockets
 .DEFAULT_GOAL := run
 
 run: ## the whole system on http://127.0.0.1:3000 (PORT changes it), both sales loaded
 	@exec infra/local/run.sh
 
-test: ## every test, against a single Redis and a cluster
+test: ## every test, against Redis in every layout
 	@exec infra/local/test.sh
+
+fuzz: ## a million mangled inputs (JARI_FUZZ_CASES changes it) for each reader of what arrives from outside
+	JARI_FUZZ_CASES=$${JARI_FUZZ_CASES:-1000000} cargo test --workspace --test fuzz
+
+test-browser: ## the page and its client library in a real browser; pictures of every view under target/browser/
+	@exec infra/local/test-browser.sh
 
 mutate: ## deliberate faults in the Lua steps, of which none may survive the simulated sale
 	@exec infra/local/mutate.sh
@@ -16,3 +22,6 @@ lint: ## format, clippy, tidy, shell
 
 release: ## target/release/jari
 	cargo build --release -p cli
+
+sockets: ## ten thousand open sockets on one server, some dying: minutes
+	@exec infra/local/sockets.sh

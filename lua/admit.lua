@@ -1,6 +1,7 @@
 -- admit: one tick of an event: give back what is due, end what is over, call who is next.
 --
 -- KEYS       meta waiting called active map stock remaining holds due payment_due payment_reminders journal
+--            sockets_due
 -- ARGV       now_ms
 -- OUTCOMES   EVENT_NOT_FOUND
 --            TICKED now standing opens_at closes_at admitted lapsed expired reaped more waiting active remaining overdue:
@@ -8,11 +9,12 @@
 -- COMPLEXITY O(k log n) for k ≤ 1 000 people called, 500 ended, 500 places given back and 500 buyers reminded
 local meta, waiting, called, active, map = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local stock, remaining, holds, due = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
-local payment_due, payment_reminders, journal = KEYS[10], KEYS[11], KEYS[12]
+local payment_due, payment_reminders, journal, sockets_due = KEYS[10], KEYS[11], KEYS[12], KEYS[13]
 local now_ms = ARGV[1]
 --@include clock
 --@include standing
 --@include seats
+--@include stir
 
 -- People called, and visits ended, by one step at most.
 local CALL_LIMIT, END_LIMIT = 1000, 500
@@ -47,6 +49,7 @@ local function end_visits()
     list[#list + 1] = token
   end
   redis.call('ZREM', active, unpack(over))
+  stir(sockets_due, over)
   if #lapsed > 0 then record(journal, 'ADMISSION_LAPSED', epoch, now, 'tokens', table.concat(lapsed, ' ')) end
   if #expired > 0 then record(journal, 'ADMISSION_EXPIRED', epoch, now, 'tokens', table.concat(expired, ' ')) end
   return #lapsed, #expired
@@ -101,6 +104,7 @@ local function call(count)
   end
   redis.call('ZADD', active, unpack(active_args))
   redis.call('HSET', called, unpack(called_args))
+  stir(sockets_due, tokens)
   record(journal, 'USER_ADMITTED', epoch, now, 'places', table.concat(places, ' '))
   head_score = math.max(head_score, tonumber(popped[#popped]))
   net = net + #tokens

@@ -1,7 +1,7 @@
 -- book: sell what is held, or so many places of a section; the session ends with it.
 --
 -- KEYS       meta called active session done map stock remaining holds due reservation reservations payment_due
---            payment_reminders accounts owners tickets idempotency journal
+--            payment_reminders accounts owners tickets idempotency journal sockets_due sockets_refused
 -- ARGV       now_ms version token reservation_id request asked mode section price count offset length …: asked is the
 --            digest of a request with an Idempotency-Key
 --            mode held: nothing follows and any version will do; general | count: as in hold
@@ -25,6 +25,7 @@ local meta, called, active, session, done, map = KEYS[1], KEYS[2], KEYS[3], KEYS
 local stock, remaining, holds, due = KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local reservation, reservations, payment_due, payment_reminders = KEYS[11], KEYS[12], KEYS[13], KEYS[14]
 local accounts, owners, tickets, idempotency, journal = KEYS[15], KEYS[16], KEYS[17], KEYS[18], KEYS[19]
+local sockets_due, sockets_refused = KEYS[20], KEYS[21]
 local now_ms, version, token, reservation_id, request = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local asked, mode, section, price, count = ARGV[6], ARGV[7], ARGV[8], ARGV[9], tonumber(ARGV[10])
 --@include clock
@@ -33,6 +34,7 @@ local asked, mode, section, price, count = ARGV[6], ARGV[7], ARGV[8], ARGV[9], t
 --@include pick
 --@include account
 --@include replay
+--@include stir
 
 -- Whoever has not paid is reminded once, in the last quarter of the time there was, at most a day before its end.
 local REMINDER_PART, REMINDER_MS = 4, 86400000
@@ -67,7 +69,8 @@ if field[5] == '1' then return { 'MAINTENANCE' } end
 local epoch, closes_at, limit = field[6], tonumber(field[3]), tonumber(field[8])
 local live, refusal = live_session(keys, token, now,
   { active_ms = tonumber(field[7]), closes_at = closes_at, epoch = epoch })
-if not live then return refusal end
+local function refused(why) return tell_refusal(sockets_due, sockets_refused, token, why) end
+if not live then return refused(refusal) end
 
 -- Every held unit must still be this token's. If it is not, that is a bug, and nothing is sold.
 local function check_owner(item)
@@ -87,7 +90,7 @@ if mode == 'held' then
     if not check_owner(item) then return redis.error_reply('GUARD a held place is not its holder\'s') end
   end
   if bought_before + count_items(items) > limit then
-    return { 'PURCHASE_LIMIT_EXCEEDED', limit, bought_before, count_items(items) }
+    return refused({ 'PURCHASE_LIMIT_EXCEEDED', limit, bought_before, count_items(items) })
   end
   drop_holds(keys, items, token)
   for _, item in ipairs(items) do
@@ -95,11 +98,11 @@ if mode == 'held' then
   end
 else
   if #items > 0 then return { 'SEAT_COUNT_WHILE_HOLDING' } end
-  if bought_before + count > limit then return { 'PURCHASE_LIMIT_EXCEEDED', limit, bought_before, count } end
+  if bought_before + count > limit then return refused({ 'PURCHASE_LIMIT_EXCEEDED', limit, bought_before, count }) end
   local item
   item, refusal = pick(keys, { mode = mode, section = section, price = price, count = count,
     spans = { unpack(ARGV, 11) } }, epoch, now)
-  if not item then return refusal end
+  if not item then return refused(refusal) end
   if item.seats then paint(map, item.seats, SOLD) end
   move_stock(keys, section, -count)
   items = { item }
@@ -134,6 +137,7 @@ redis.call('SET', done, reservation_id, 'PXAT', closes_at + DAY_MS)
 redis.call('HSET', session, 'state', 'BOOKED')
 redis.call('HDEL', session, 'items', 'holdExpiresAt', 'request', 'requestItem')
 redis.call('ZREM', active, token)
+stir(sockets_due, { token })
 local stream_id = record(journal, 'BOOKED', epoch, now, unpack(fields))
 for at = 2, #fields, 2 do fields[at] = tostring(fields[at]) end
 -- A replay must not bring the fact again.

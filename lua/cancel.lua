@@ -1,13 +1,13 @@
 -- cancel: give a reservation back; seats, counters and limit return exactly once, however often it is asked.
 --
--- KEYS       meta reservation map stock remaining tickets payment_due payment_reminders journal
+-- KEYS       meta reservation map stock remaining tickets payment_due payment_reminders sockets_due journal
 -- ARGV       now_ms token account reservation_id: the owner's token or account; both empty for the operator
 -- OUTCOMES   RESERVATION_NOT_FOUND: unknown, or somebody else's
 --            BOOKING_NOT_CANCELLABLE: it has expired
 --            CANCELLED stream_id remaining field, value, …: a repeat has no stream id
 -- COMPLEXITY O(seats reserved)
 local meta, reservation, map, stock, remaining = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local tickets, payment_due, payment_reminders, journal = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local tickets, payment_due, payment_reminders, sockets_due, journal = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local now_ms, token, account, reservation_id = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 --@include clock
 --@include owner
@@ -15,7 +15,8 @@ local now_ms, token, account, reservation_id = ARGV[1], ARGV[2], ARGV[3], ARGV[4
 
 local now = clock(now_ms)
 local keys = { reservation = reservation, map = map, stock = stock, remaining = remaining, tickets = tickets,
-  payment_due = payment_due, payment_reminders = payment_reminders, journal = journal }
+  payment_due = payment_due, payment_reminders = payment_reminders, sockets_due = sockets_due,
+  journal = journal }
 
 local function cancelled(stream_id)
   return { 'CANCELLED', stream_id, tonumber(redis.call('GET', remaining) or 0), redis.call('HGETALL', reservation) }

@@ -1,6 +1,7 @@
 -- hold: keep places for a token, all or none.
 --
 -- KEYS       meta called active session done map stock remaining holds due owners tickets idempotency journal
+--            sockets_due sockets_refused
 -- ARGV       now_ms version token request asked section price mode count place …: asked is the digest of a request with an
 --            Idempotency-Key
 --            mode general | count | best: places are offset, length of the section's rows; mode seats: indices
@@ -24,6 +25,7 @@
 local meta, called, active, session, done, map = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local stock, remaining, holds, due = KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local owners, tickets, idempotency, journal = KEYS[11], KEYS[12], KEYS[13], KEYS[14]
+local sockets_due, sockets_refused = KEYS[15], KEYS[16]
 local now_ms, version, token, request, asked = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local section, price, mode, count = ARGV[6], ARGV[7], ARGV[8], tonumber(ARGV[9])
 --@include clock
@@ -32,6 +34,7 @@ local section, price, mode, count = ARGV[6], ARGV[7], ARGV[8], tonumber(ARGV[9])
 --@include pick
 --@include account
 --@include replay
+--@include stir
 
 local now = clock(now_ms)
 local replayed = replay(idempotency, asked)
@@ -47,7 +50,8 @@ local keys = { called = called, active = active, session = session, done = done,
   remaining = remaining, holds = holds, due = due, owners = owners, journal = journal }
 local live, refusal = live_session(keys, token, now,
   { active_ms = tonumber(field[7]), closes_at = tonumber(field[3]), epoch = epoch })
-if not live then return refusal end
+local function refused(why) return tell_refusal(sockets_due, sockets_refused, token, why) end
+if not live then return refused(refusal) end
 local items = parse_items(live.items)
 local bought = bought_by(tickets, live.account)
 local used = bought + count_items(items)
@@ -91,19 +95,19 @@ if mode == 'seats' then
   local asked = format_item({ section = section, price = price, seats = seats })
   if #wanted == 0 and #taken == 0 then return held(asked) end
   if used + #wanted > tonumber(field[8]) then
-    return { 'PURCHASE_LIMIT_EXCEEDED', tonumber(field[8]), used, #wanted }
+    return refused({ 'PURCHASE_LIMIT_EXCEEDED', tonumber(field[8]), used, #wanted })
   end
-  if #taken > 0 then return { 'SEAT_TAKEN', unpack(taken) } end
+  if #taken > 0 then return refused({ 'SEAT_TAKEN', unpack(taken) }) end
   if #over > 0 then free_units(keys, over, epoch, now) end
   item = { section = section, price = price, count = #wanted, seats = wanted }
   live.request_item = asked
 else
   if used + count > tonumber(field[8]) then
-    return { 'PURCHASE_LIMIT_EXCEEDED', tonumber(field[8]), used, count }
+    return refused({ 'PURCHASE_LIMIT_EXCEEDED', tonumber(field[8]), used, count })
   end
   item, refusal = pick(keys, { mode = mode, section = section, price = price, count = count,
     spans = { unpack(ARGV, 10) } }, epoch, now)
-  if not item then return refusal end
+  if not item then return refused(refusal) end
   live.request_item = format_item(item)
 end
 
@@ -136,5 +140,6 @@ move_stock(keys, section, -count_taken)
 changed_places(keys)
 redis.call('HSET', session, 'items', format_items(items), 'holdExpiresAt', live.hold_expires_at, 'expiresAt',
   live.expires_at, 'request', request, 'requestItem', live.request_item)
+stir(sockets_due, { token })
 record(journal, 'SEATS_HELD', epoch, now, 'token', token, 'items', taken, 'expiresAt', live.hold_expires_at)
 return held(live.request_item)

@@ -9,7 +9,7 @@
 --            NOT_OPEN opens_at
 --            KNOWN token ticket_number place view: the account waits already
 --            ELSEWHERE token: the account's place was called already; rejoin tells how it stands
---            JOINED ticket_number place view; a repeat has no ticket number
+--            JOINED ticket_number place view; a repeat of a drawn place, or of one that was called since, has no number
 -- COMPLEXITY O(log n) in the line
 local meta, sequence, waiting, remaining = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local called, join_rate, accounts, owners, journal = KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
@@ -41,8 +41,9 @@ if account ~= '' then
   end
 end
 local score = redis.call('ZSCORE', waiting, token)
-local number = false
-if not score then
+local number = score and number_of(score, pre_queue) or false
+local is_new = not score
+if is_new then
   -- The first try's answer was lost and the place has been called since: the token is in the client's way only now.
   if redis.call('HEXISTS', called, token) == 1 then
     return { 'JOINED', false, { 'CALLED' }, count_line(view, waiting, remaining) }
@@ -50,7 +51,7 @@ if not score then
   number, score = enter(keys, token, account, drawn_score, status, pre_queue, epoch, now)
 end
 count_line(view, waiting, remaining)
-if number and status ~= 'UPCOMING' then
+if is_new and status ~= 'UPCOMING' then
   -- Nobody stands behind the newest number.
   return { 'JOINED', number, { 'WAITING', score, view[7] }, view }
 end

@@ -1,6 +1,7 @@
 -- leave: give up a place or a session; held seats and the slot are free at once.
 --
 -- KEYS       meta waiting called active session done map stock remaining holds due leave_rate accounts owners journal
+--            sockets_due
 -- ARGV       now_ms token limit
 -- OUTCOMES   EVENT_NOT_FOUND
 --            RATE_LIMIT retry_after_ms
@@ -8,13 +9,14 @@
 -- COMPLEXITY O(log n) in the line, O(seats held)
 local meta, waiting, called, active, session, done = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local map, stock, remaining, holds, due = KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
-local leave_rate, accounts, owners, journal = KEYS[12], KEYS[13], KEYS[14], KEYS[15]
+local leave_rate, accounts, owners, journal, sockets_due = KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[16]
 local now_ms, token, limit = ARGV[1], ARGV[2], ARGV[3]
 --@include clock
 --@include limit
 --@include call
 --@include account
 --@include seats
+--@include stir
 
 local now = clock(now_ms)
 local epoch = redis.call('HGET', meta, 'epoch')
@@ -51,5 +53,6 @@ end
 
 if not leave() then return { 'LEFT', 0 } end
 give_up_place(keys, token)
+stir(sockets_due, { token })
 record(journal, 'USER_LEFT_QUEUE', epoch, now, 'token', token)
 return { 'LEFT', 1 }

@@ -1,6 +1,6 @@
 -- pay: what the payment provider says of one payment.
 --
--- KEYS       meta reservation payment payment_due payment_reminders journal
+-- KEYS       meta reservation payment payment_due payment_reminders sockets_due journal
 -- ARGV       now_ms reservation_id payment_id status amount currency: status PAID or FAILED
 -- OUTCOMES   EVENT_NOT_FOUND
 --            RESERVATION_NOT_FOUND: not known here, or not yet
@@ -10,7 +10,7 @@
 --            PAID stream_id field, value, …
 -- COMPLEXITY O(log n) in the reservations to be paid
 local meta, reservation, payment = KEYS[1], KEYS[2], KEYS[3]
-local payment_due, payment_reminders, journal = KEYS[4], KEYS[5], KEYS[6]
+local payment_due, payment_reminders, sockets_due, journal = KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local now_ms, reservation_id, payment_id, status = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local amount, currency = ARGV[5], ARGV[6]
 --@include clock
@@ -54,7 +54,7 @@ if known.amount ~= amount or known.currency ~= currency then
   return refuse('AMOUNT_MISMATCH', 'AMOUNT_MISMATCH', note_refusal)
 end
 local keys = { reservation = reservation, payment_due = payment_due, payment_reminders = payment_reminders,
-  journal = journal }
+  sockets_due = sockets_due, journal = journal }
 forget_payment(keys, reservation_id)
 local stream_id = move_reservation(keys, known, 'PAID', epoch, now, 'PAID', 'paymentId', payment_id)
 return { 'PAID', stream_id .. '/' .. epoch, redis.call('HGETALL', reservation) }

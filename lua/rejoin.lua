@@ -1,6 +1,6 @@
 -- rejoin: come back to a place after a reload, a lapse or an expiry; an unknown token takes a new place.
 --
--- KEYS       meta sequence waiting remaining called active session done join_rate accounts owners journal
+-- KEYS       meta sequence waiting remaining called active session done join_rate accounts owners journal sockets_due
 -- ARGV       now_ms token drawn_score new_token new_drawn_score account counted: account is empty where none was proven,
 --            counted 1 where the address' limit has counted this request already
 -- OUTCOMES   EVENT_NOT_FOUND
@@ -18,7 +18,7 @@
 -- COMPLEXITY O(log n) in the line
 local meta, sequence, waiting, remaining, called = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local active, session, done, join_rate = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
-local accounts, owners, journal = KEYS[10], KEYS[11], KEYS[12]
+local accounts, owners, journal, sockets_due = KEYS[10], KEYS[11], KEYS[12], KEYS[13]
 local now_ms, token, drawn_score, new_token = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local new_drawn_score, account, counted = ARGV[5], ARGV[6], ARGV[7]
 --@include clock
@@ -27,6 +27,7 @@ local new_drawn_score, account, counted = ARGV[5], ARGV[6], ARGV[7]
 --@include enter
 --@include claim
 --@include place
+--@include stir
 
 local now = clock(now_ms)
 local view, field = read_line(meta, now, 'joinsPerAddressPerSecond', 'preQueue', 'requireAccount', 'activeMs',
@@ -80,6 +81,7 @@ if place[1] == 'NOT_FOUND' then
   return enter_at_the_end('JOINED', new_token, account, new_drawn_score)
 end
 
+stir(sockets_due, { token })
 if not call then
   end_visit('ADMISSION_EXPIRED')
   redis.call('DEL', session)

@@ -1,6 +1,7 @@
 -- release: give held places back; only the owner can. Releasing twice is fine.
 --
 -- KEYS       meta called active session done map stock remaining holds due owners idempotency journal
+--            sockets_due
 -- ARGV       now_ms version token asked mode place …: asked is the digest of a request with an Idempotency-Key
 --            mode all: any version will do; sections: section numbers; seats: indices
 -- OUTCOMES   IDEMPOTENCY_KEY_REUSED
@@ -14,12 +15,13 @@
 -- COMPLEXITY O(seats held)
 local meta, called, active, session, done, map = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local stock, remaining, holds, due = KEYS[7], KEYS[8], KEYS[9], KEYS[10]
-local owners, idempotency, journal = KEYS[11], KEYS[12], KEYS[13]
+local owners, idempotency, journal, sockets_due = KEYS[11], KEYS[12], KEYS[13], KEYS[14]
 local now_ms, version, token, asked, mode = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 --@include clock
 --@include session
 --@include seats
 --@include replay
+--@include stir
 
 local now = clock(now_ms)
 local replayed = replay(idempotency, asked)
@@ -55,5 +57,6 @@ free_items(keys, released)
 -- A request that this undoes must not be answered as if its seats were still held.
 redis.call('HDEL', session, 'request', 'requestItem')
 redis.call('HSET', session, 'items', format_items(kept))
+stir(sockets_due, { token })
 record(journal, 'SEATS_RELEASED', field[1], now, 'token', token, 'items', format_items(released))
 return remember(idempotency, asked, { 'RELEASED', count_items(released) })

@@ -4,6 +4,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 infra/local/setup.sh run
+# Each open socket is an open file; many systems start with 1024.
+ulimit -n "$(ulimit -Hn)" 2>/dev/null || true
 cargo build --profile local -p cli
 
 readonly jari=${CARGO_TARGET_DIR:-target}/local/jari

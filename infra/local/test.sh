@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# `make test`: every test of the workspace against a single Redis, then all but the unit tests against a cluster too.
+# `make test`: every test of the workspace against a single Redis, then all but the unit tests against a cluster too, and
+# the API's against the other ways in which deployments have Redis.
 # The last line is the totals of all that ran.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -34,6 +35,7 @@ suite() {
 totals() {
     sed $'s/\x1b\\[[0-9;]*m//g' "$reports"/*.txt | awk '
         /^test result: / { gsub(/[;.]/, ""); read_counts(); next }
+        /^[0-9]+ passed, [0-9]+ failed/ { gsub(/,/, ""); read_counts(); next }
         /^ *Summary \[/ { sub(/^[^]]*\]/, ""); gsub(/[(,)]/, " "); read_counts() }
         function read_counts(    i) {
             for (i = 1; i < NF; i++) {
@@ -62,9 +64,20 @@ if has_nextest; then
     report documentation cargo test --workspace --doc --no-fail-fast
 fi
 if [[ -n ${JARI_TEST_REDIS_URL:-} ]]; then
-    say "the cluster is left out: it needs redis-server on PATH"
+    say "cluster, TLS and replicas are left out: they need redis-server on PATH"
 else
-    suite cluster --test '*'
+    # What chooses its Redis itself, or takes long and asks for one thing, has been tried above.
+    readonly -a others=(--skip topologies:: --skip fairness:: --skip contention:: --skip contract::)
+    suite cluster --test '*' -- "${others[@]}"
+    for topology in tls replica cluster3; do suite "$topology" --test api -- "${others[@]}"; done
+fi
+
+# A machine without apt-get may have no Chromium; it is said, not passed over in silence.
+if command -v chromium >/dev/null || command -v apt-get >/dev/null || [[ -n ${JARI_CHROMIUM:-} ]]; then
+    say "the page in a browser"
+    report browser infra/local/test-browser.sh
+else
+    say "the page is left out: it needs Chromium on PATH, or named by JARI_CHROMIUM"
 fi
 
 line=$(totals)

@@ -1,5 +1,6 @@
 --@include account
 --@include seats
+--@include stir
 -- What a reservation needs to be given back.
 local function read_reservation(reservation)
   local field = redis.call('HMGET', reservation, 'token', 'status', 'version', 'items', 'account', 'amount', 'currency',
@@ -22,6 +23,7 @@ end
 
 -- Move a reservation to its next version. Returns the stream id of the fact.
 local function move_reservation(keys, known, kind, epoch, now, status, ...)
+  stir(keys.sockets_due, { known.token })
   redis.call('HSET', keys.reservation, 'status', status, 'version', known.version + 1, 'updatedAt', now, ...)
   return record(keys.journal, kind, epoch, now, unpack(redis.call('HGETALL', keys.reservation)))
 end

@@ -60,8 +60,10 @@ async fn intruders(app: &App) -> Vec<(&'static str, String, &'static str)> {
     let other_sale = App::start().await;
     let stranger = other_sale.active().await;
     let late = AccessClaims { expires_at: Millis::now().plus(-1_000), ..claims(app, &expired) };
-    let forger = AccessKeys::new(&AccessKeyPair::generate().expect("a key").private_pem, None).expect("keys");
-    let forged = format!("Bearer {}", forger.sign(ISSUER, &claims(app, &expired)).expect("a signature"));
+    let stranger_keys =
+        AccessKeys::new(&AccessKeyPair::generate().expect("a key").private_pem, None).expect("keys");
+    let forged =
+        format!("Bearer {}", stranger_keys.sign(ISSUER, &claims(app, &expired)).expect("a signature"));
     vec![
         ("forged", forged, "UNAUTHORIZED"),
         ("garbage", "Bearer x.y.z".to_owned(), "UNAUTHORIZED"),

@@ -299,11 +299,11 @@ async fn ten_parallel_bookings_of_an_account_that_owns_three_make_five() {
     for _ in 0..10 {
         sessions.push(token(&app.send(plain("POST", "/api/queue/join")).await));
     }
-    let mut connection = redis.connection().await;
+    let key = store::Keys::of(&app.event).name(store::KeyName::Owners);
+    let mut connection = redis.connection_of(&key).await;
     for session in &sessions {
-        let key = store::Keys::of(&app.event).name(store::KeyName::Owners);
         redis::cmd("HSET")
-            .arg(key)
+            .arg(&key)
             .arg(session)
             .arg("kim")
             .exec_async(&mut connection)

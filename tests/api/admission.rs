@@ -234,7 +234,7 @@ async fn a_new_pace_holds_from_the_next_tick() {
 #[tokio::test]
 async fn a_scheduled_run_ticks_every_sale_and_ends_at_once_without_one() {
     // A Redis of its own: a run ticks all sales that it finds.
-    let redis = Redis::start(Topology::chosen());
+    let redis = Redis::start(Topology::of_one_node());
     let app = App::on(&redis, |_| {}).await;
     let token = app.join().await;
     app.pass(1_000);

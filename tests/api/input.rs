@@ -1,7 +1,7 @@
 //! Bad input: a clear 4xx with code, field and reason; never a 500, never a change.
 
 use serde_json::{Value, json};
-use support::{Answer, App, Call};
+use support::{Answer, App, Call, Redis, Topology};
 
 /// Fails the test unless the answer is `INVALID_REQUEST` about `field`.
 fn is_invalid(answer: &Answer, field: &str) {
@@ -247,4 +247,19 @@ async fn answers_carry_security_headers_and_cors_by_configuration() {
     let preflight = open.send(preflight).await;
     assert_eq!(preflight.status, 204);
     assert!(preflight.header("access-control-allow-methods").is_some_and(|methods| methods.contains("POST")));
+}
+
+/// A key that holds what no step of ours writes: a bug, so nothing but its name is told.
+#[tokio::test]
+async fn what_must_not_be_is_an_internal_error_and_tells_nothing() {
+    let app = App::start().await;
+    let token = app.join().await;
+    let waiting = store::Keys::of(&app.event).name(store::KeyName::Waiting);
+    let mut redis = Redis::shared(Topology::chosen()).connection_of(&waiting).await;
+    let () =
+        redis::cmd("SET").arg(waiting).arg("no line").query_async(&mut redis).await.expect("redis answers");
+    let refused = app.poll(&token).await;
+    assert_eq!((refused.status, refused.code()), (500, "INTERNAL_ERROR"));
+    assert_eq!(refused.json["error"]["details"], Value::Null);
+    assert!(!refused.text.contains("WRONGTYPE") && !refused.text.contains("ticket:"), "{}", refused.text);
 }

@@ -16,8 +16,12 @@ fn one(command: &str) -> BTreeMap<String, u64> {
 
 #[tokio::test]
 async fn every_request_is_one_round_trip_and_the_claim_a_second() {
-    let redis = Redis::start(Topology::chosen());
-    let app = App::on(&redis, |sale| sale["limitPerAccount"] = json!(8)).await;
+    let redis = Redis::start(Topology::of_one_node());
+    let app = App::on(&redis, |sale| {
+        sale["limitPerAccount"] = json!(8);
+        sale["payment"] = json!({ "mode": "deferred", "dueAfterSeconds": 600, "currency": "KRW" });
+    })
+    .await;
     // Once through everything: scripts are loaded, the definition is read.
     walk(&app).await;
     for token in [app.active().await, app.active().await] {
@@ -65,9 +69,11 @@ async fn every_request_is_one_round_trip_and_the_claim_a_second() {
         one("evalsha"),
         "release"
     );
-    let mut location = String::new();
+    let (mut location, mut amount) = (String::new(), json!(null));
     let booked = sent(&redis, async || {
-        location = app.book(&token, json!({})).await.header("location").expect("a location").to_owned();
+        let booked = app.book(&token, json!({})).await;
+        location = booked.header("location").expect("a location").to_owned();
+        amount = booked.data()["amount"].clone();
     });
     assert_eq!(booked.await, one("evalsha"), "book what is held");
     assert_eq!(
@@ -77,6 +83,12 @@ async fn every_request_is_one_round_trip_and_the_claim_a_second() {
     );
     let read = Call::new("GET", &location).query("token", &token);
     assert_eq!(sent(&redis, async || drop(app.send(read).await)).await, one("evalsha_ro"), "read");
+    let reservation = location.rsplit('/').next().expect("an id");
+    let payment = json!({
+        "paymentId": "p-1", "reservationId": reservation, "status": "PAID", "amount": amount, "currency": "KRW",
+    });
+    let paid = sent(&redis, async || assert_eq!(app.send(App::webhook(&payment)).await.status, 200)).await;
+    assert_eq!(paid, one("evalsha"), "pay");
     let cancel = Call::new("DELETE", &location).query("token", &token);
     assert_eq!(sent(&redis, async || drop(app.send(cancel).await)).await, one("evalsha"), "cancel");
     let plain = app.active().await;
@@ -84,6 +96,14 @@ async fn every_request_is_one_round_trip_and_the_claim_a_second() {
         sent(&redis, async || assert_eq!(app.book(&plain, json!({ "seatCount": 2 })).await.status, 201))
             .await;
     assert_eq!(booked, one("evalsha"), "the plain booking");
+    let named = app.active().await;
+    let select = || {
+        let call = Call::new("POST", "/api/seat/select").header("idempotency-key", "a");
+        call.json(&json!({ "token": named, "count": 1 }))
+    };
+    for what in ["a named request", "its replay"] {
+        assert_eq!(sent(&redis, async || drop(app.send(select()).await)).await, one("evalsha"), "{what}");
+    }
     let leaver = app.active().await;
     assert_eq!(sent(&redis, async || drop(app.leave(&leaver).await)).await, one("evalsha"), "leave");
 }
@@ -105,11 +125,15 @@ async fn walk(app: &App) {
     let location = booked.header("location").expect("a location");
     app.send(Call::new("GET", location).query("token", &token)).await.data();
     app.send(Call::new("DELETE", location).query("token", &token)).await.data();
+    let payment = json!({
+        "paymentId": "p-0", "reservationId": location.rsplit('/').next(), "status": "FAILED", "amount": 1, "currency": "KRW",
+    });
+    app.send(App::webhook(&payment)).await.data();
 }
 
 #[tokio::test]
 async fn a_script_that_redis_forgot_is_sent_again_by_itself() {
-    let redis = Redis::start(Topology::chosen());
+    let redis = Redis::start(Topology::of_one_node());
     let app = App::on(&redis, |_| {}).await;
     let token = app.join().await;
     let flushed = redis::cmd("SCRIPT").arg("FLUSH").exec_async(&mut redis.connection().await).await;
@@ -121,15 +145,14 @@ async fn a_script_that_redis_forgot_is_sent_again_by_itself() {
 
 #[tokio::test]
 async fn a_new_edition_costs_one_read_more_once() {
-    let redis = Redis::start(Topology::chosen());
+    let redis = Redis::start(Topology::of_one_node());
     let app = App::on(&redis, |_| {}).await;
     let token = app.active().await;
     let other = App::on(&redis, |_| {}).await;
     drop(other);
     app.hold(&token, json!({ "offeringId": "T1", "seats": ["1A"] })).await.data();
     // Somebody else's process changes the sale.
-    let config = store::StoreConfig::new(redis.url(), redis.topology() == Topology::Cluster);
-    let elsewhere = store::Store::new(&config).expect("an address");
+    let elsewhere = store::Store::new(&redis.config()).expect("an address");
     elsewhere.drive_clock(domain::Millis(app.now()));
     let known = elsewhere.newest_edition(&app.event).await.expect("redis answers").expect("known");
     let (edition, change) = known.next((*known.sale).clone()).expect("a next edition");

@@ -216,13 +216,15 @@ impl Real {
         })
     }
 
-    /// A key whose window is open: such a poll is not counted against its address.
+    /// A key whose window is open: such a poll is not counted against its address. It says too little to be answered
+    /// without the place itself.
     fn key(&self, who: Option<usize>, model: &Model) -> String {
         let place = PlaceKey {
             epoch: 1,
             score: 0,
             rank: None,
             ticket_number: None,
+            ticket_count: None,
             net: 0,
             read_at: Millis(model.now),
             earliest_at: Millis::now().plus(-1),

@@ -18,6 +18,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use keys::KeysState;
 use outbox::{Message, Outbox, Queue};
 use pay::PayState;
+use redis::aio::MultiplexedConnection;
 use serde_json::{Value, json};
 use sha2::Sha256;
 use store::{Applied, Store, StoreConfig, Tick};
@@ -25,8 +26,9 @@ use store::{Applied, Store, StoreConfig, Tick};
 use crate::contract;
 use crate::{Redis, Topology};
 
-/// When every test sale opens, unless its test says otherwise.
-pub const OPENS_AT: i64 = 1_800_000_000_000;
+/// When every test sale opens, unless its test says otherwise: in 2096. What ends with a sale, access tokens and keys of
+/// Redis, ends by the machine's clock too, which must not come so far.
+pub const OPENS_AT: i64 = 4_000_000_000_000;
 /// What signs places in tests.
 pub const MASTER_KEY: &str = "a master key for tests, of more than 32 characters";
 
@@ -236,7 +238,7 @@ impl Call {
                 "requestId": "JKJaXmPLvHcESHA=",
                 "routeKey": "$default",
                 "stage": "$default",
-                "time": "15/Jan/2027:08:00:00 +0000",
+                "time": "02/Oct/2096:07:06:40 +0000",
                 "timeEpoch": OPENS_AT,
             },
             "isBase64Encoded": self.body.as_ref().is_some_and(|(_, base64)| *base64),
@@ -256,6 +258,8 @@ pub struct App {
     pub store: Store,
     functions: BookState,
     now: AtomicI64,
+    /// To where writes go, where a replica answers too.
+    replication: Option<MultiplexedConnection>,
 }
 
 impl App {
@@ -271,10 +275,19 @@ impl App {
 
     /// The same on a Redis of the caller's.
     pub async fn on(redis: &Redis, change: impl FnOnce(&mut Value)) -> Self {
-        Self::reached_by(&redis.config(), change).await
+        Self::reaching(redis, &redis.config(), change).await
     }
 
-    /// The same by a store of the caller's making.
+    /// The same, reached as the caller says.
+    pub async fn reaching(redis: &Redis, config: &StoreConfig, change: impl FnOnce(&mut Value)) -> Self {
+        let app = Self::reached_by(config, change).await;
+        match redis.topology() {
+            Topology::Replica => Self { replication: Some(redis.connection().await), ..app },
+            _ => app,
+        }
+    }
+
+    /// The same by a store that the caller describes, whose replica is no matter.
     pub async fn reached_by(config: &StoreConfig, change: impl FnOnce(&mut Value)) -> Self {
         let event = fresh_event();
         let mut definition = sale(&event);
@@ -285,7 +298,7 @@ impl App {
         let gate = gate(&event);
         let state = State::new(store.clone(), gate, master, access());
         let functions = BookState { state, outbox: Arc::new(NoQueue) };
-        let app = Self { event, store, functions, now: AtomicI64::new(0) };
+        let app = Self { event, store, functions, now: AtomicI64::new(0), replication: None };
         app.at(OPENS_AT + 1_000);
         app.apply(&definition).await;
         app
@@ -311,7 +324,13 @@ impl App {
         let master = MasterKeys::new(MASTER_KEY, None).expect("a master key");
         let state = State::new(store.clone(), state.gate.clone(), master, access());
         let functions = BookState { state, outbox: Arc::new(NoQueue) };
-        let instance = Self { event: self.event.clone(), store, functions, now: AtomicI64::new(0) };
+        let instance = Self {
+            event: self.event.clone(),
+            store,
+            functions,
+            now: AtomicI64::new(0),
+            replication: self.replication.clone(),
+        };
         instance.at(self.now());
         instance
     }
@@ -324,7 +343,13 @@ impl App {
             store: self.store.clone(),
             functions: BookState { state, outbox },
             now: AtomicI64::new(self.now()),
+            replication: self.replication.clone(),
         }
+    }
+
+    /// What the functions share.
+    pub fn state(&self) -> &State {
+        &self.functions.state
     }
 
     /// Create the sale or bring it to this definition; fails the test where that is refused.
@@ -362,8 +387,26 @@ impl App {
         self.store.admit(&self.event).await.expect("redis answers").expect("the event is known")
     }
 
+    /// The same app in front of a replica that need not have what was written.
+    #[must_use]
+    pub fn lagging(self) -> Self {
+        Self { replication: None, ..self }
+    }
+
+    /// Waits until a replica, where there is one, has all that was written so far: tests say what is seen after what,
+    /// and what lag does is for tests of its own.
+    pub async fn replicated(&self) {
+        let Some(mut connection) = self.replication.clone() else { return };
+        // WAIT looks at the writes of its own connection, and whatever came before is replicated before.
+        let mut both = redis::pipe();
+        both.cmd("SET").arg("tests:written").arg(1).ignore().cmd("WAIT").arg(1).arg(5_000);
+        let [replicas]: [u64; 1] = both.query_async(&mut connection).await.expect("redis answers");
+        assert_eq!(replicas, 1, "the replica does not follow");
+    }
+
     /// Send a request. The answer has been held against openapi.yaml.
     pub async fn send(&self, call: Call) -> Answer {
+        self.replicated().await;
         let answer = self.send_event(call.event()).await;
         contract::check(&call.method, &call.path, &answer);
         answer
@@ -467,6 +510,7 @@ impl App {
 
     /// Free places in the whole event, as `redis-cli GET` tells them.
     pub async fn remaining(&self) -> u64 {
+        self.replicated().await;
         let progress = domain::command::Progress { event: self.event.clone() };
         let progress =
             self.store.progress(&progress).await.expect("redis answers").expect("the event is known");

@@ -1,4 +1,4 @@
-//! Redis, alone or as a cluster of one node.
+//! Redis as deployments have it: alone, behind TLS, with a replica, as a cluster.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -9,13 +9,17 @@ use std::time::Duration;
 
 use futures::{Stream, StreamExt};
 use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, TlsCertificates};
 use store::StoreConfig;
 
 use crate::given;
 use crate::network::free_port;
 use crate::process::{Folder, Recipe, Server, program};
+use crate::wait::poll_blocking;
 
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+/// Three nodes get this long to know each other.
+const MEETING_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How a Redis is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -23,18 +27,44 @@ pub enum Topology {
     /// A single node.
     #[default]
     Single,
+    /// A single node that asks for a password behind TLS.
+    Tls,
+    /// A node and its replica, which answers what only reads.
+    Replica,
     /// Cluster mode, one node that owns all slots.
     Cluster,
+    /// Cluster mode, three nodes that own a third of the slots each.
+    Cluster3,
 }
 
 impl Topology {
+    const NAMES: [(&'static str, Self); 5] = [
+        ("single", Self::Single),
+        ("tls", Self::Tls),
+        ("replica", Self::Replica),
+        ("cluster", Self::Cluster),
+        ("cluster3", Self::Cluster3),
+    ];
+
     /// The one that this run of the tests is against: `JARI_TEST_REDIS`, `single` without it.
     pub fn chosen() -> Self {
-        match std::env::var("JARI_TEST_REDIS").as_deref() {
-            Err(_) | Ok("" | "single") => Self::Single,
-            Ok("cluster") => Self::Cluster,
-            Ok(other) => panic!("JARI_TEST_REDIS is single or cluster, not {other}"),
+        let name = given("JARI_TEST_REDIS").unwrap_or_else(|| "single".to_owned());
+        let known = Self::NAMES.iter().find(|(known, _)| *known == name);
+        known.unwrap_or_else(|| panic!("JARI_TEST_REDIS is {name}, none of {:?}", Self::NAMES)).1
+    }
+
+    /// The chosen one where it has one node, else its like with one: for what must see every command or event.
+    pub fn of_one_node() -> Self {
+        match Self::chosen() {
+            Self::Replica => Self::Single,
+            Self::Cluster3 => Self::Cluster,
+            chosen => chosen,
         }
+    }
+
+    /// Whether clients must speak to a cluster.
+    pub fn is_cluster(self) -> bool {
+        matches!(self, Self::Cluster | Self::Cluster3)
     }
 }
 
@@ -48,15 +78,31 @@ pub enum AppendOnly {
     On,
 }
 
+/// What TLS shows, and what trusts it: for 127.0.0.1, and good for a century.
+const CA: &str = include_str!("tls/ca.pem");
+const CERTIFICATE: &str = include_str!("tls/server.pem");
+const CERTIFICATE_KEY: &str = include_str!("tls/server.key");
+const PASSWORD: &str = "a-password-for-tests";
+
+/// One server.
+#[derive(Debug)]
+struct Node {
+    /// Without TLS.
+    port: u16,
+    url: String,
+    _server: Server,
+}
+
 /// A running Redis, empty when it starts.
 #[derive(Debug)]
 pub struct Redis {
     topology: Topology,
     url: String,
+    read_url: Option<String>,
     /// Whether other tests use it too.
     shared: bool,
-    /// None when the environment named it.
-    _server: Option<Server>,
+    /// None when the environment named it. The first is where writes go.
+    nodes: Vec<Node>,
 }
 
 impl Redis {
@@ -67,42 +113,42 @@ impl Redis {
 
     /// A Redis for the caller alone.
     pub fn start_with(topology: Topology, append_only: AppendOnly) -> Self {
-        let (server, port, ()) = Server::start(
-            "redis",
-            |folder| {
-                let port = free_port();
-                (recipe(folder, port, topology, append_only), port)
-            },
-            |folder, port| ready(folder, *port, topology),
-        );
-        let url = format!("redis://127.0.0.1:{port}/");
-        Self { topology, url, shared: false, _server: Some(server) }
+        let nodes: Vec<Node> = match topology {
+            Topology::Single | Topology::Tls | Topology::Cluster => vec![node(topology, append_only, None)],
+            Topology::Replica => {
+                let primary = node(topology, append_only, None);
+                let replica = node(topology, append_only, Some(primary.port));
+                vec![primary, replica]
+            }
+            Topology::Cluster3 => joined((0..3).map(|_| node(topology, append_only, None)).collect()),
+        };
+        let read_url = (topology == Topology::Replica).then(|| nodes[1].url.clone());
+        Self { topology, url: nodes[0].url.clone(), read_url, shared: false, nodes }
     }
 
     /// The Redis that all tests of this process share: other tests' events are in it, and their commands pass
-    /// through it. `JARI_TEST_REDIS_URL` names a running one of the chosen topology.
+    /// through it. `JARI_TEST_REDIS_URL` names a running one of the chosen topology, `JARI_TEST_REDIS_READ_URL` its
+    /// replica.
     pub fn shared(topology: Topology) -> &'static Self {
-        static SINGLE: OnceLock<Redis> = OnceLock::new();
-        static CLUSTER: OnceLock<Redis> = OnceLock::new();
-        let shared = match topology {
-            Topology::Single => &SINGLE,
-            Topology::Cluster => &CLUSTER,
-        };
-        let given = given("JARI_TEST_REDIS_URL").filter(|_| topology == Topology::chosen());
-        shared.get_or_init(|| match given {
-            Some(url) => Self { topology, url, shared: true, _server: None },
+        static SHARED: [OnceLock<Redis>; 5] = [const { OnceLock::new() }; 5];
+        let given_url = given("JARI_TEST_REDIS_URL").filter(|_| topology == Topology::chosen());
+        SHARED[topology as usize].get_or_init(|| match given_url {
+            Some(url) => {
+                let read_url = given("JARI_TEST_REDIS_READ_URL");
+                Self { topology, url, read_url, shared: true, nodes: Vec::new() }
+            }
             None => Self { shared: true, ..Self::start(topology) },
         })
     }
 
-    /// `redis://127.0.0.1:PORT/`, in a cluster the address of its one node.
+    /// `redis://127.0.0.1:PORT/`, in a cluster the address of one node; with TLS `rediss://` and a password.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// How a store reaches it.
-    pub fn config(&self) -> StoreConfig {
-        StoreConfig::new(self.url(), self.topology == Topology::Cluster)
+    /// Where its replica answers.
+    pub fn read_url(&self) -> Option<&str> {
+        self.read_url.as_deref()
     }
 
     /// How this Redis is laid out.
@@ -110,10 +156,47 @@ impl Redis {
         self.topology
     }
 
-    /// A plain connection to look at keys with. It works in a cluster too: the one node owns all slots.
+    /// How the product is told of it.
+    pub fn config(&self) -> StoreConfig {
+        StoreConfig {
+            read_url: self.read_url.clone(),
+            ca: (self.topology == Topology::Tls).then(|| CA.to_owned()),
+            ..StoreConfig::new(self.url(), self.topology.is_cluster())
+        }
+    }
+
+    /// Addresses of all nodes of a Redis of the caller's.
+    pub fn node_urls(&self) -> Vec<&str> {
+        self.nodes.iter().map(|node| node.url.as_str()).collect()
+    }
+
+    /// Ends the replica of a Redis of the caller's.
+    pub fn stop_replica(&mut self) {
+        assert_eq!(self.topology, Topology::Replica);
+        self.nodes.truncate(1);
+    }
+
+    /// A plain connection to the node that has this key.
+    pub async fn connection_of(&self, key: &str) -> MultiplexedConnection {
+        let mut connection = self.connection().await;
+        if self.topology != Topology::Cluster3 {
+            return connection;
+        }
+        // Whoever does not have it names the node that has: MOVED SLOT HOST:PORT.
+        let Err(moved) = redis::cmd("TYPE").arg(key).exec_async(&mut connection).await else {
+            return connection;
+        };
+        let detail = moved.detail().expect("MOVED has a place").to_owned();
+        let place = detail.rsplit(' ').next().expect("a place");
+        let client = redis::Client::open(format!("redis://{place}/")).expect("a Redis URL");
+        patient(&client).await
+    }
+
+    /// A plain connection to look at keys with, where writes go. It works in a cluster of one node too, which owns
+    /// all slots.
     pub async fn connection(&self) -> MultiplexedConnection {
         let client = self.client();
-        client.get_multiplexed_async_connection().await.expect("Redis takes a connection")
+        patient(&client).await
     }
 
     /// Counts the commands that clients send to this server while `work` runs, by name in lower case, such as
@@ -135,8 +218,20 @@ impl Redis {
     }
 
     fn client(&self) -> redis::Client {
-        redis::Client::open(self.url()).expect("a Redis URL")
+        if self.topology != Topology::Tls {
+            return redis::Client::open(self.url()).expect("a Redis URL");
+        }
+        store::install_tls_provider();
+        let trusted = TlsCertificates { client_tls: None, root_cert: Some(CA.into()) };
+        redis::Client::build_with_tls(self.url(), trusted).expect("a Redis URL")
     }
+}
+
+/// A connection that waits as long for an answer as a busy machine may need.
+async fn patient(client: &redis::Client) -> MultiplexedConnection {
+    let config = AsyncConnectionConfig::new().set_response_timeout(Some(ANSWER_TIMEOUT));
+    let connection = client.get_multiplexed_async_connection_with_config(&config).await;
+    connection.expect("Redis takes a connection")
 }
 
 /// Redis shows commands in the order in which it ran them, so all that `work` sent stands before the mark.
@@ -156,7 +251,30 @@ async fn count_until(mark: &str, mut lines: impl Stream<Item = String> + Unpin) 
     panic!("Redis closed the monitor");
 }
 
-fn recipe(folder: &Folder, port: u16, topology: Topology, append_only: AppendOnly) -> Recipe {
+/// A node of such a Redis; a replica where it has a primary.
+fn node(topology: Topology, append_only: AppendOnly, primary: Option<u16>) -> Node {
+    let (server, (port, tls_port), ()) = Server::start(
+        "redis",
+        |folder| {
+            let ports = (free_port(), free_port());
+            (recipe(folder, ports, topology, append_only, primary), ports)
+        },
+        |folder, (port, _)| ready(folder, *port, topology, primary.is_some()),
+    );
+    let url = match topology {
+        Topology::Tls => format!("rediss://:{PASSWORD}@127.0.0.1:{tls_port}/"),
+        _ => format!("redis://127.0.0.1:{port}/"),
+    };
+    Node { port, url, _server: server }
+}
+
+fn recipe(
+    folder: &Folder,
+    (port, other_port): (u16, u16),
+    topology: Topology,
+    append_only: AppendOnly,
+    primary: Option<u16>,
+) -> Recipe {
     let append_only = match append_only {
         AppendOnly::Off => "no",
         AppendOnly::On => "yes",
@@ -166,27 +284,77 @@ fn recipe(folder: &Folder, port: u16, topology: Topology, append_only: AppendOnl
     command
         .args(["--save", ""])
         .args(format!("--appendonly {append_only} --appendfsync everysec").split(' '));
-    if topology == Topology::Cluster {
+    match topology {
+        Topology::Single => {}
         // The default is ten thousand above the port, which may not exist.
-        command.args(format!("--cluster-enabled yes --cluster-port {}", free_port()).split(' '));
+        Topology::Cluster | Topology::Cluster3 => {
+            command.args(format!("--cluster-enabled yes --cluster-port {other_port}").split(' '));
+        }
+        Topology::Replica => {
+            command.args("--repl-diskless-sync-delay 0 --replica-serve-stale-data no".split(' '));
+            if let Some(primary) = primary {
+                command.args(format!("--replicaof 127.0.0.1 {primary}").split(' '));
+            }
+        }
+        Topology::Tls => {
+            for (name, pem) in [("ca", CA), ("server", CERTIFICATE), ("key", CERTIFICATE_KEY)] {
+                std::fs::write(folder.path().join(name), pem).expect("a file in the server's folder");
+            }
+            command.args(format!("--requirepass {PASSWORD} --tls-port {other_port}").split(' '));
+            command.args("--tls-auth-clients no --tls-ca-cert-file ca".split(' '));
+            command.args("--tls-cert-file server --tls-key-file key".split(' '));
+        }
     }
     Recipe { command, stop_signal: "KILL" }
 }
 
-/// It is ours if it works in our folder; a cluster is ready once it has given itself all slots.
-fn ready(folder: &Folder, port: u16, topology: Topology) -> Option<()> {
+/// It is ours if it works in our folder; a cluster of one is ready once it has given itself all slots, a replica once
+/// it has what its primary has.
+fn ready(folder: &Folder, port: u16, topology: Topology, is_replica: bool) -> Option<()> {
     let mut plain = Plain::connect(port)?;
+    if topology == Topology::Tls {
+        plain.ask(&format!("AUTH {PASSWORD}"), 1)?;
+    }
     let working_folder = plain.ask("CONFIG GET dir", 5)?.pop()?;
     if !folder.path().canonicalize().is_ok_and(|path| path.as_os_str() == working_folder.as_str()) {
         return None;
     }
-    if topology == Topology::Single {
-        return Some(());
+    match topology {
+        Topology::Cluster => {
+            // Refused, and harmless, once the slots are given.
+            plain.ask("CLUSTER ADDSLOTSRANGE 0 16383", 1)?;
+            plain.is_whole_cluster().then_some(())
+        }
+        Topology::Replica if is_replica => {
+            // *5, $5, slave, and then its primary's address and the state of the link, each after its length.
+            let role = plain.ask("ROLE", 9)?;
+            role.iter().any(|line| line == "connected").then_some(())
+        }
+        _ => Some(()),
     }
-    // Refused, and harmless, once the slots are given.
-    plain.ask("CLUSTER ADDSLOTSRANGE 0 16383", 1)?;
-    let state = plain.ask("CLUSTER INFO", 2)?.pop()?;
-    (state == "cluster_state:ok").then_some(())
+}
+
+/// Makes a cluster of nodes that do not know each other yet.
+fn joined(nodes: Vec<Node>) -> Vec<Node> {
+    const SLOTS: [&str; 3] = ["0 5460", "5461 10922", "10923 16383"];
+    let asked = |node: &Node, command: &str| {
+        let answer = Plain::connect(node.port).and_then(|mut plain| plain.ask(command, 1));
+        assert_eq!(answer, Some(vec!["+OK".to_owned()]), "{command}");
+    };
+    for (at, (node, slots)) in nodes.iter().zip(SLOTS).enumerate() {
+        asked(node, &format!("CLUSTER SET-CONFIG-EPOCH {}", at + 1));
+        asked(node, &format!("CLUSTER ADDSLOTSRANGE {slots}"));
+        let bus = Plain::connect(nodes[0].port)
+            .and_then(|mut plain| plain.ask("CONFIG GET cluster-port", 5)?.pop());
+        let bus = bus.expect("the port of the cluster's bus");
+        if at > 0 {
+            asked(node, &format!("CLUSTER MEET 127.0.0.1 {} {bus}", nodes[0].port));
+        }
+    }
+    let is_whole = |node: &Node| Plain::connect(node.port).is_some_and(|mut plain| plain.is_whole_cluster());
+    let whole = poll_blocking(MEETING_TIMEOUT, || nodes.iter().all(is_whole).then_some(()));
+    assert!(whole.is_some(), "three nodes make no cluster");
+    nodes
 }
 
 /// The protocol by hand: a start has to work without a runtime, and a lone question needs no client.
@@ -199,6 +367,12 @@ impl Plain {
         let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
         stream.set_read_timeout(Some(ANSWER_TIMEOUT)).ok()?;
         Some(Self { stream: BufReader::new(stream) })
+    }
+
+    fn is_whole_cluster(&mut self) -> bool {
+        self.ask("CLUSTER INFO", 2)
+            .and_then(|mut lines| lines.pop())
+            .is_some_and(|state| state == "cluster_state:ok")
     }
 
     /// Sends one inline command and reads that many lines of its answer.

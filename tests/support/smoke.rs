@@ -24,7 +24,7 @@ async fn information(redis: &Redis, section: &str) -> String {
 #[tokio::test]
 async fn redis_has_the_chosen_topology() {
     let redis = Redis::shared(Topology::chosen());
-    let cluster_enabled = u8::from(redis.topology() == Topology::Cluster);
+    let cluster_enabled = u8::from(redis.topology().is_cluster());
     let answer = information(redis, "cluster").await;
     assert!(answer.contains(&format!("cluster_enabled:{cluster_enabled}")), "{answer}");
 }
@@ -57,7 +57,7 @@ async fn two_redises_are_two_and_end_when_dropped() {
 #[tokio::test]
 async fn the_append_only_file_is_off_unless_asked_for() {
     for (append_only, enabled) in [(AppendOnly::Off, 0), (AppendOnly::On, 1)] {
-        let redis = Redis::start_with(Topology::chosen(), append_only);
+        let redis = Redis::start_with(Topology::of_one_node(), append_only);
         let answer = information(&redis, "persistence").await;
         assert!(answer.contains(&format!("aof_enabled:{enabled}")), "{answer}");
     }
@@ -65,7 +65,7 @@ async fn the_append_only_file_is_off_unless_asked_for() {
 
 #[tokio::test]
 async fn counting_sees_what_clients_send_and_not_what_scripts_call() {
-    let redis = Redis::start(Topology::chosen());
+    let redis = Redis::start(Topology::of_one_node());
     let mut connection = redis.connection().await;
     let script = "redis.call('SET', KEYS[1], 1); return redis.call('GET', KEYS[1])";
     let hash: String =
@@ -91,7 +91,7 @@ async fn counting_sees_what_clients_send_and_not_what_scripts_call() {
 
 #[tokio::test]
 async fn counting_sees_every_client() {
-    let redis = Redis::start(Topology::chosen());
+    let redis = Redis::start(Topology::of_one_node());
     let (mut one, mut other) = (redis.connection().await, redis.connection().await);
     let work = async || {
         let (first, second): (redis::RedisResult<()>, redis::RedisResult<()>) =

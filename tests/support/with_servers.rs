@@ -13,7 +13,9 @@ fn main() -> ExitCode {
     };
     let mut command = Command::new(program);
     command.args(arguments);
-    command.env("JARI_TEST_REDIS_URL", Redis::shared(Topology::chosen()).url());
+    let redis = Redis::shared(Topology::chosen());
+    command.env("JARI_TEST_REDIS_URL", redis.url());
+    command.envs(redis.read_url().map(|url| ("JARI_TEST_REDIS_READ_URL", url)));
     command.env("JARI_TEST_POSTGRES_URL", Postgres::shared().url());
     command.env("JARI_TEST_SQS_URL", Sqs::shared().endpoint());
     match command.status() {

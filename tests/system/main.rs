@@ -2,12 +2,20 @@
 #![cfg(test)]
 
 mod audit;
+mod contention;
+mod contract;
 mod crowd;
 mod deliver;
+mod front_door;
 mod http;
 mod journal;
+mod linear;
 mod protect;
+mod push;
 mod secrets;
 mod serve;
 mod serving;
+mod socket;
+mod sockets;
 mod sqs;
+mod ten_thousand;

@@ -20,6 +20,7 @@ async fn main() -> anyhow::Result<()> {
         redis: None,
         redis_cluster: false,
         database: None,
+        web: None,
         sales: sales.collect::<Result<_, _>>()?,
     };
     server::serve(options).await

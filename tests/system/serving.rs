@@ -49,6 +49,10 @@ impl Folder {
         fs::write(self.data().join(name), text).expect("a file in the data folder");
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     fn data(&self) -> PathBuf {
         self.path.join("data")
     }
@@ -219,6 +223,26 @@ impl Served {
 
     pub(crate) fn records(&self) -> Records {
         Records::open(&RecordsConfig::new(&self.running.database)).expect("a URL of PostgreSQL")
+    }
+
+    /// A connection to the system's Redis.
+    pub(crate) async fn redis(&self) -> redis::aio::MultiplexedConnection {
+        let client = redis::Client::open(self.running.redis.as_str()).expect("a URL of Redis");
+        let patient = redis::AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(STOP_TIMEOUT))
+            .set_response_timeout(Some(STOP_TIMEOUT));
+        let connection = client.get_multiplexed_async_connection_with_config(&patient).await;
+        connection.expect("Redis takes a connection")
+    }
+
+    /// `HOST:PORT` of every endpoint.
+    pub(crate) fn address(&self) -> &str {
+        self.running.url.trim_start_matches("http://")
+    }
+
+    /// The serving process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.running.pid
     }
 
     pub(crate) async fn ask(&self, command: admin::Command) -> Reply {

@@ -44,33 +44,31 @@ impl Queues {
         assert!(gone.code().is_some_and(|code| code.contains("NonExistentQueue")), "{gone:?}");
     }
 
-    /// All messages of a queue, taken off it: id and body.
     async fn take(&self, url: &str) -> Vec<(String, String)> {
-        let mut taken = Vec::new();
-        loop {
-            let received =
-                self.client.receive_message().queue_url(url).max_number_of_messages(10).send().await;
-            let received = received.expect("SQS answers");
-            if received.messages().is_empty() {
-                return taken;
-            }
-            for message in received.messages() {
-                let receipt = message.receipt_handle().expect("a receipt");
-                self.client
-                    .delete_message()
-                    .queue_url(url)
-                    .receipt_handle(receipt)
-                    .send()
-                    .await
-                    .expect("deleted");
-                let id = message.message_id().expect("an id").to_owned();
-                taken.push((id, message.body().expect("a body").to_owned()));
-            }
-        }
+        take(&self.client, url).await
     }
 
     async fn take_facts(&self, url: &str) -> Vec<Fact> {
         facts(&self.take(url).await)
+    }
+}
+
+/// All messages of a queue, taken off it: id and body.
+pub(crate) async fn take(client: &Client, url: &str) -> Vec<(String, String)> {
+    let mut taken = Vec::new();
+    loop {
+        let received = client.receive_message().queue_url(url).max_number_of_messages(10).send().await;
+        let received = received.expect("SQS answers");
+        if received.messages().is_empty() {
+            return taken;
+        }
+        for message in received.messages() {
+            let receipt = message.receipt_handle().expect("a receipt");
+            let deleted = client.delete_message().queue_url(url).receipt_handle(receipt).send().await;
+            deleted.expect("deleted");
+            let id = message.message_id().expect("an id").to_owned();
+            taken.push((id, message.body().expect("a body").to_owned()));
+        }
     }
 }
 
@@ -87,7 +85,7 @@ fn sending(app: &App, queues: &Queues) -> App {
 
 /// A sale in a Redis of its own, where a relay finds no other test's facts.
 async fn alone() -> (Redis, App) {
-    let redis = Redis::start(Topology::chosen());
+    let redis = Redis::start(Topology::of_one_node());
     let app = App::on(&redis, |sale| sale["admission"]["maxActive"] = json!(1_000)).await;
     (redis, app)
 }

@@ -83,7 +83,7 @@ fn imports_point_inward() {
 fn only_functions_that_send_link_the_sdk() {
     for name in functions() {
         let manifest = read(&format!("functions/{name}/Cargo.toml"));
-        let sends = ["book", "pay", "relay"].contains(&name.as_str());
+        let sends = ["admit", "book", "pay", "push", "relay"].contains(&name.as_str());
         assert_eq!(manifest.contains("\"sqs\""), sends, "functions/{name}: the SQS client");
         assert!(!manifest.contains("aws-sdk"), "functions/{name}: the SDK is outbox's matter");
     }
@@ -175,6 +175,11 @@ fn every_outcome_has_a_row_and_every_code_is_described() {
         "COUNTED",
         "APPLIED",
         "CHANGED",
+        "CONNECTED",
+        "DISCONNECTED",
+        "PUSHES",
+        "TOLD",
+        "UNCHANGED",
         "STALE",
         "AGAIN",
     ];
@@ -197,6 +202,17 @@ fn every_outcome_has_a_row_and_every_code_is_described() {
     let contract = read("openapi.yaml");
     for code in codes {
         assert!(contract.contains(code), "openapi.yaml does not know {code}");
+    }
+}
+
+#[test]
+fn every_code_is_met_by_a_test_of_the_whole() {
+    let tests = files("tests/api", ".rs").into_iter().chain(files("tests/system", ".rs"));
+    let tests: String = tests.map(|path| read(&path)).collect();
+    for row in ROWS {
+        // As it is compared to: the answer's code, alone or behind its status.
+        let met = tests.contains(&format!("\"{}\"", row.code));
+        assert!(met, "no test of tests/api or tests/system meets {}", row.code);
     }
 }
 

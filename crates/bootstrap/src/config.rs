@@ -2,19 +2,24 @@
 //!
 //! | variable | read by | means |
 //! |---|---|---|
-//! | `REDIS_URL` | all but persist and keys; authorizer only if it checks sessions | `redis://` or `rediss://` address, credentials included |
+//! | `REDIS_URL` | all but persist, keys and push; authorizer only if it checks sessions | `redis://` or `rediss://` address, credentials included |
 //! | `REDIS_CLUSTER` | the same | `true`: the address is a cluster's; default `false` |
-//! | `MASTER_KEY` | join, leave, poll, seats, hold-seat, book, admin | secret of at least 32 characters that signs keys and draws shuffles |
+//! | `REDIS_READ_URL` | poll, seats, authorizer | where replicas answer what only reads (poll, progress, search, seat maps); what they refuse, do not know or do not answer is asked at `REDIS_URL`; in a cluster the address of any node. Replicas should have `replica-serve-stale-data no` |
+//! | `REDIS_CA` | as `REDIS_URL` | certificates in PEM (line ends may be written `\n`) that TLS to Redis trusts instead of the system's |
+//! | `MASTER_KEY` | join, leave, poll, seats, hold-seat, book, socket, admin | secret of at least 32 characters that signs keys and draws shuffles |
 //! | `PREVIOUS_MASTER_KEY` | the same | its predecessor, whose keys are still good; draws follow `MASTER_KEY` alone, so change it while no shuffled sale is announced and not yet open |
 //! | `ACCESS_TOKEN_KEY` | the HTTP functions | RSA key in PEM (line ends may be written `\n`) for access tokens: join, poll and hold-seat sign and need the private one (PKCS#8), for all others the public one is enough |
 //! | `PREVIOUS_ACCESS_TOKEN_KEY` | the same | another one whose tokens are good: its predecessor, or its successor before it signs; the public one is enough |
 //! | `PUBLIC_URL` | the HTTP functions | who signs access tokens, `https://…` without `/` at its end: the address of `/.well-known`; default: the domain that a request came to |
-//! | `DEFAULT_EVENT_ID` | the HTTP functions | the sale of requests that name none |
-//! | `ORIGIN_SECRET` | the HTTP functions | with it, only requests that carry it in `x-origin-secret` are taken |
+//! | `DEFAULT_EVENT_ID` | the HTTP functions, socket | the sale of requests that name none |
+//! | `ORIGIN_SECRET` | the HTTP functions, socket | with it, only requests that carry it in `x-origin-secret` are taken |
 //! | `TRUSTED_ACCOUNT_HEADER` | the HTTP functions | the header in which whoever sends the origin secret names the buyer; needs `ORIGIN_SECRET` |
 //! | `PAYMENT_KEY`, `OTHER_PAYMENT_KEY` | pay | secrets of at least 32 characters that the payment provider signs with; both are good |
 //! | `CORS_ORIGINS` | the HTTP functions | origins whose pages may read answers, joined by commas; `*`: all |
 //! | `BOOKINGS_QUEUE_URL`, `LINE_QUEUE_URL` | book, relay | the two queues |
+//! | `PUSHES_QUEUE_URL` | admit | the queue of what sockets are told |
+//! | `GONE_QUEUE_URL` | push | the queue of sockets that are no more |
+//! | `SOCKETS_ENDPOINT` | push | `https://` address of the WebSocket API's stage, for `@connections` |
 //! | `AUTHORIZER_EVENT_ID` | authorizer | the one sale whose buyers are let in; default: any |
 //! | `AUTHORIZER_CHECKS_SESSION` | authorizer | `true`: look in Redis too whether the session lives; default `false` |
 //! | `DATABASE_URL` | persist, admin | `postgres://` address, credentials included |
@@ -58,7 +63,11 @@ where
 
 /// How to reach Redis.
 pub fn store() -> Result<StoreConfig, ConfigError> {
-    Ok(StoreConfig::new(required("REDIS_URL")?, parsed("REDIS_CLUSTER", false)?))
+    Ok(StoreConfig {
+        read_url: optional("REDIS_READ_URL"),
+        ca: optional("REDIS_CA").map(|pem| lines(&pem)),
+        ..StoreConfig::new(required("REDIS_URL")?, parsed("REDIS_CLUSTER", false)?)
+    })
 }
 
 /// The secrets that sign keys and draw shuffles.
@@ -225,6 +234,24 @@ pub fn queues(operation_timeout: std::time::Duration) -> Result<outbox::SqsConfi
         line_url: required("LINE_QUEUE_URL")?,
         operation_timeout,
     })
+}
+
+/// The queue of what sockets are told.
+#[cfg(feature = "sqs")]
+pub fn pushes_queue(operation_timeout: std::time::Duration) -> Result<outbox::SqsQueue, ConfigError> {
+    Ok(outbox::SqsQueue::new(required("PUSHES_QUEUE_URL")?, operation_timeout))
+}
+
+/// The queue of sockets that are no more.
+#[cfg(feature = "sqs")]
+pub fn gone_queue(operation_timeout: std::time::Duration) -> Result<outbox::SqsQueue, ConfigError> {
+    Ok(outbox::SqsQueue::new(required("GONE_QUEUE_URL")?, operation_timeout))
+}
+
+/// The way to open sockets.
+#[cfg(feature = "sockets")]
+pub fn sockets() -> Result<outbox::ApiSockets, ConfigError> {
+    Ok(outbox::ApiSockets::new(required("SOCKETS_ENDPOINT")?))
 }
 
 /// What is logged.

@@ -73,6 +73,9 @@ pub(crate) struct ServeArguments {
     /// Port on 127.0.0.1; 0: any free one
     #[arg(long, default_value_t = 3000)]
     pub(crate) port: u16,
+    /// Folder with the waiting-room page to serve instead of the built-in one
+    #[arg(long, value_name = "DIR")]
+    pub(crate) web: Option<PathBuf>,
     /// Sales to load: FILE opens when the file says, FILE@now at once, FILE@+2m two minutes after the start. An
     /// event that is there already keeps its opening
     #[arg(long = "sale", value_name = "FILE", num_args = 1..)]

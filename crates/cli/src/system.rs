@@ -100,8 +100,8 @@ pub(crate) async fn serve(system: SystemArguments, serve: ServeArguments) -> any
     let SystemArguments { data, redis, redis_cluster, database } = system;
     let data = data.unwrap_or_else(|| PathBuf::from(DEFAULT_DATA));
     bootstrap::start_telemetry();
-    server::serve(Options { port: serve.port, data, redis, redis_cluster, database, sales: serve.sales })
-        .await?;
+    let ServeArguments { port, web, sales } = serve;
+    server::serve(Options { port, data, redis, redis_cluster, database, web, sales }).await?;
     Ok(Ending::Fine)
 }
 

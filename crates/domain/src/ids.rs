@@ -96,6 +96,11 @@ fn is_free_text(text: &str) -> bool {
     (1..=255).contains(&text.len()) && !text.chars().any(char::is_control)
 }
 
+fn is_connection_id(text: &str) -> bool {
+    (1..=128).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+/=_-".contains(&byte))
+}
+
 text_id!(
     /// One sale: `[a-z0-9][a-z0-9-]{0,62}`, but not `jari`.
     EventId,
@@ -126,6 +131,13 @@ text_id!(
     Account,
     is_free_text,
     "must be 1 to 255 bytes without control characters"
+);
+
+text_id!(
+    /// An open socket, as API Gateway or a local listener names it.
+    ConnectionId,
+    is_connection_id,
+    "must be 1 to 128 of A-Z, a-z, 0-9, +, /, =, _ and -"
 );
 
 text_id!(

@@ -13,7 +13,9 @@ pub mod outcome;
 pub mod reservation;
 pub mod sale;
 pub mod shuffle;
+pub mod socket;
 
 pub use ids::{
-    Account, EventId, InvalidId, Millis, OfferingId, PaymentId, ReservationId, SeatName, SectionId, Token,
+    Account, ConnectionId, EventId, InvalidId, Millis, OfferingId, PaymentId, ReservationId, SeatName,
+    SectionId, Token,
 };

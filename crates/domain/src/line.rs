@@ -1,6 +1,7 @@
 //! Arithmetic of the line: when to ask again and how long it may take. No clock is read here.
 
 use crate::Millis;
+use crate::outcome::{LineView, SaleStatus};
 
 /// How long a caller waits until its next poll, before jitter.
 ///
@@ -10,13 +11,16 @@ pub fn poll_interval_ms(rank: Option<u64>, until_open_ms: i64) -> u32 {
         _ if until_open_ms > 600_000 => 10_000,
         _ if until_open_ms > 60_000 => 5_000,
         _ if until_open_ms > 0 => 2_000,
-        Some(rank) if rank > 100_000 => 10_000,
-        Some(rank) if rank > 10_000 => 5_000,
-        Some(rank) if rank > 1_000 => 3_000,
-        Some(rank) if rank > 100 => 2_000,
-        _ => 1_000,
+        rank => {
+            let rank = rank.unwrap_or(1);
+            INTERVALS.iter().find(|(passed, _)| rank > *passed).map_or(1_000, |(_, interval_ms)| *interval_ms)
+        }
     }
 }
+
+/// After the opening: whose rank is above the first number waits so many milliseconds; the first row that fits.
+pub const INTERVALS: [(u64, u32); 5] =
+    [(100_000, 10_000), (10_000, 5_000), (1_000, 3_000), (100, 2_000), (0, 1_000)];
 
 /// How often an active caller asks, before jitter.
 pub const ACTIVE_POLL_MS: u32 = 2_000;
@@ -41,6 +45,65 @@ pub fn estimated_wait_seconds(ahead: u64, admitted_per_second: f64) -> Option<u6
     let seconds = seconds.min(315_360_000.0) as u64;
     Some(seconds)
 }
+
+/// How long what was last read of a place may be told on.
+const REREAD_AFTER_MS: i64 = 600_000;
+
+/// Up to here a place is told on until its turn may have come, or the time is over: all that reading it again at half of
+/// the way would tell is who left ahead of it, and it would be half of what polls cost.
+const REREAD_ABOVE_RANK: u64 = 5_000;
+
+/// A waiting place as it was last read, and the line it was read in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LastRead {
+    /// The event's epoch.
+    pub epoch: u64,
+    /// Where the place stands; 0 before the opening.
+    pub score: u64,
+    /// 1-based; none before the opening.
+    pub rank: Option<u64>,
+    /// The line's net.
+    pub net: u64,
+    /// Redis' clock.
+    pub read_at: Millis,
+}
+
+impl LastRead {
+    /// How old a view of the line may be from which this place is told: a second near the front and before the opening,
+    /// half of the poll's interval far back.
+    pub fn view_age_ms(&self) -> u32 {
+        (poll_interval_ms(self.rank, 0) / 2).max(1_000)
+    }
+
+    /// The rank that `view` leaves to this place, none before the opening: true as of the view except for people who
+    /// left meanwhile, so never better than the truth then, and never worse than last read. An error: only reading the
+    /// place again tells, for its turn may have come, half of a long way is behind it, or too much time.
+    pub fn in_view(&self, view: &LineView) -> Result<Option<u64>, Reread> {
+        let age_ms = view.now.0.saturating_sub(self.read_at.0);
+        if self.epoch != view.epoch || age_ms > REREAD_AFTER_MS {
+            return Err(Reread);
+        }
+        let Some(rank) = self.rank else {
+            return if view.status == SaleStatus::Upcoming && self.score == 0 {
+                Ok(None)
+            } else {
+                Err(Reread)
+            };
+        };
+        let is_going_on = matches!(view.status, SaleStatus::Open | SaleStatus::Paused);
+        let passed = view.net.saturating_sub(self.net);
+        let is_half_way = rank > REREAD_ABOVE_RANK && passed.saturating_mul(2) >= rank;
+        if !is_going_on || self.score <= view.head_score || is_half_way {
+            return Err(Reread);
+        }
+        // Whoever came back to the front stands before this place as well, and was counted off before.
+        Ok(Some(rank.saturating_sub(passed).max(1)))
+    }
+}
+
+/// Nothing but the place itself tells where it stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reread;
 
 /// Milliseconds from `now` to the opening; zero or less once it has come.
 pub fn until_open_ms(opens_at: Millis, now: Millis) -> i64 {
@@ -84,5 +147,53 @@ mod tests {
         assert_eq!(estimated_wait_seconds(10, 0.0), None);
         assert_eq!(estimated_wait_seconds(10, f64::NAN), None);
         assert_eq!(estimated_wait_seconds(u64::MAX, 0.001), Some(315_360_000));
+    }
+
+    fn view(status: SaleStatus, now: i64, head_score: u64, net: u64) -> LineView {
+        LineView {
+            now: Millis(now),
+            status,
+            opens_at: Millis(0),
+            epoch: 1,
+            head_score,
+            net,
+            total_waiting: 9,
+            remaining_seats: 9,
+            admitted_per_second: 1.0,
+            message: None,
+        }
+    }
+
+    #[test]
+    fn a_place_is_told_from_its_line_until_it_must_be_read_again() {
+        let last = LastRead { epoch: 1, score: 10_500, rank: Some(10_000), net: 500, read_at: Millis(0) };
+        let open = |now, head_score, net| last.in_view(&view(SaleStatus::Open, now, head_score, net));
+        assert_eq!(open(1, 500, 500), Ok(Some(10_000)));
+        assert_eq!(open(1, 700, 700), Ok(Some(9_800)));
+        assert_eq!(open(1, 700, 400), Ok(Some(10_000)), "a view that is older than the place");
+        assert_eq!(open(1, 5_499, 5_499), Ok(Some(5_001)));
+        assert_eq!(open(1, 5_500, 5_500), Err(Reread), "half of the way");
+        assert_eq!(open(1, 10_500, 600), Err(Reread), "its turn");
+        let near = LastRead { rank: Some(5_000), ..last };
+        assert_eq!(near.in_view(&view(SaleStatus::Open, 1, 5_000, 5_450)), Ok(Some(50)), "near the front");
+        assert_eq!(near.in_view(&view(SaleStatus::Open, 1, 5_000, 6_000)), Ok(Some(1)));
+        assert_eq!(open(600_000, 500, 500), Ok(Some(10_000)));
+        assert_eq!(open(600_001, 500, 500), Err(Reread));
+        assert_eq!(last.in_view(&view(SaleStatus::Paused, 1, 500, 500)), Ok(Some(10_000)));
+        for status in [SaleStatus::Closed, SaleStatus::Upcoming] {
+            assert_eq!(last.in_view(&view(status, 1, 500, 500)), Err(Reread));
+        }
+        let later = LineView { epoch: 2, ..view(SaleStatus::Open, 1, 500, 500) };
+        assert_eq!(last.in_view(&later), Err(Reread));
+        let early = LastRead { score: 0, rank: None, ..last };
+        assert_eq!(early.in_view(&view(SaleStatus::Upcoming, 1, 0, 0)), Ok(None));
+        assert_eq!(early.in_view(&view(SaleStatus::Open, 1, 0, 0)), Err(Reread), "the opening has come");
+    }
+
+    #[test]
+    fn a_view_may_be_as_old_as_the_asker_can_bear() {
+        let age = |rank| LastRead { epoch: 1, score: 1, rank, net: 0, read_at: Millis(0) }.view_age_ms();
+        assert_eq!([age(None), age(Some(1)), age(Some(1_001))], [1_000, 1_000, 1_500]);
+        assert_eq!([age(Some(10_001)), age(Some(100_001))], [2_500, 5_000]);
     }
 }

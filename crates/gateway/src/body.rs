@@ -57,7 +57,7 @@ pub(crate) enum Field<'a> {
     Text(Cow<'a, str>),
     Whole(u64),
     List(Vec<Field<'a>>),
-    /// A boolean, an object, a null in a list, a number that is negative or has a fraction.
+    /// A boolean, an object, a null in a list, a number that is negative, has a fraction or is huge.
     Other,
 }
 
@@ -92,8 +92,8 @@ impl<'de> Visitor<'de> for FieldVisitor {
         Ok(Field::Other)
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
-        Ok(Field::Other)
+    fn visit_f64<E>(self, number: f64) -> Result<Self::Value, E> {
+        Ok(whole(number).map_or(Field::Other, Field::Whole))
     }
 
     fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
@@ -116,6 +116,14 @@ impl<'de> Visitor<'de> for FieldVisitor {
         while entries.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
         Ok(Field::Other)
     }
+}
+
+/// What JSON writes as 2.0 is as whole as 2: many writers know no other numbers. Above 2^53 it could be its neighbour.
+fn whole(number: f64) -> Option<u64> {
+    const MOST: f64 = 9_007_199_254_740_992.0;
+    let is_whole = number.fract() == 0.0 && (0.0..=MOST).contains(&number);
+    // The text of a whole number that small has neither fraction nor exponent.
+    if is_whole { format!("{number:.0}").parse().ok() } else { None }
 }
 
 /// The body's fields. A body must be there, be JSON by its content type, and be an object.

@@ -175,7 +175,7 @@ fn body_of(text: Option<String>, is_base64: bool) -> (Body, Option<Flaw>) {
 }
 
 /// Headers that are none by the standard are left out: nothing of ours reads them.
-fn headers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<HeaderMap, D::Error> {
+pub(crate) fn headers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<HeaderMap, D::Error> {
     struct Headers;
 
     impl<'de> Visitor<'de> for Headers {

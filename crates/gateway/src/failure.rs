@@ -78,6 +78,15 @@ pub struct Row {
     pub korean: &'static str,
 }
 
+impl Row {
+    fn in_language(&self, language: Language) -> &'static str {
+        match language {
+            Language::English => self.english,
+            Language::Korean => self.korean,
+        }
+    }
+}
+
 macro_rules! table {
     ($($name:ident $code:literal $status:literal $english:literal $korean:literal)*) => {
         $(const $name: Row = Row { code: $code, status: $status, english: $english, korean: $korean };)*
@@ -212,13 +221,17 @@ impl Failure {
     /// The whole body.
     pub(crate) fn body(&self, language: Language, request_id: &str) -> String {
         let row = self.row();
-        let message = match language {
-            Language::English => row.english,
-            Language::Korean => row.korean,
-        };
+        let message = row.in_language(language);
         let error = ErrorBody { code: row.code, message, details: self.details(), request_id };
         // Nothing in it can fail to be written; an empty object is still what clients take for "back off".
         serde_json::to_string(&Envelope { success: false, error }).unwrap_or_else(|_| "{}".to_owned())
+    }
+
+    /// The same as a socket is told it.
+    pub(crate) fn told(&self, language: Language) -> String {
+        let details = self.details();
+        let retry_after_seconds = self.retry_after_seconds();
+        told_row(self.row(), language, details, retry_after_seconds)
     }
 
     fn details(&self) -> Option<Details<'_>> {
@@ -274,6 +287,35 @@ fn details_of(refusal: &Refusal) -> Option<Details<'_>> {
         }
         _ => return None,
     })
+}
+
+/// A failure that is known by its code alone, as a socket is told it.
+pub(crate) fn told_code(code: &str, language: Language) -> Option<String> {
+    ROWS.iter().find(|row| row.code == code).map(|row| told_row(row, language, None, None))
+}
+
+fn told_row(row: &Row, language: Language, details: Option<Details<'_>>, seconds: Option<u32>) -> String {
+    let told = ToldFailure {
+        status: "error",
+        code: row.code,
+        message: row.in_language(language),
+        details,
+        retry_after_seconds: seconds,
+    };
+    // Nothing in it can fail to be written.
+    serde_json::to_string(&told).unwrap_or_else(|_| "{}".to_owned())
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ToldFailure<'a> {
+    status: &'static str,
+    code: &'static str,
+    message: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<Details<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_after_seconds: Option<u32>,
 }
 
 #[derive(Serialize)]

@@ -6,13 +6,16 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use domain::line::LastRead;
 use domain::{EventId, Millis, Token};
 use hmac::digest::Key;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
 /// The format; another one is another number.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+/// A count of tickets that is none. A count above it is not told either.
+const NOT_TOLD: u64 = 255;
 const FIELDS_BYTES: usize = 44;
 const MAC_BYTES: usize = 16;
 const KEY_BYTES: usize = FIELDS_BYTES + MAC_BYTES;
@@ -22,7 +25,7 @@ pub const KEY_LENGTH: usize = KEY_BYTES / 3 * 4;
 /// What a key says: a place as last read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlaceKey {
-    /// The event's epoch; below 2^32.
+    /// The event's epoch; below 2^24.
     pub epoch: u64,
     /// Where the place stands; 0: not told, before the opening or without a place in the line. Below 2^56.
     pub score: u64,
@@ -30,6 +33,9 @@ pub struct PlaceKey {
     pub rank: Option<u64>,
     /// The arrival order behind the place, from 1, where it is known. Below 2^56.
     pub ticket_number: Option<u64>,
+    /// Places that its account had bought when this was read; `None`: not told, so that the place is read anew. Below
+    /// 2^8 - 1.
+    pub ticket_count: Option<u32>,
     /// The view's net when this was read. Below 2^48.
     pub net: u64,
     /// Redis' clock when this was read.
@@ -76,10 +82,17 @@ impl PlaceKey {
         }
     }
 
+    /// The place as it was last read.
+    pub fn last_read(&self) -> LastRead {
+        let Self { epoch, score, rank, net, read_at, .. } = *self;
+        LastRead { epoch, score, rank, net, read_at }
+    }
+
     fn write(&self) -> [u8; FIELDS_BYTES] {
         let mut writer = Writer { bytes: [0; FIELDS_BYTES], at: 0 };
         writer.put(VERSION.into(), 1);
-        writer.put(self.epoch, 4);
+        writer.put(self.epoch, 3);
+        writer.put(self.ticket_count.map_or(NOT_TOLD, u64::from), 1);
         writer.put(self.score, 7);
         writer.put(self.rank.unwrap_or(0), 5);
         writer.put(self.ticket_number.unwrap_or(0), 7);
@@ -96,7 +109,10 @@ impl PlaceKey {
             return None;
         }
         Some(Self {
-            epoch: reader.take(4),
+            epoch: reader.take(3),
+            ticket_count: Some(reader.take(1))
+                .filter(|count| *count < NOT_TOLD)
+                .and_then(|count| count.try_into().ok()),
             score: reader.take(7),
             rank: Some(reader.take(5)).filter(|rank| *rank > 0),
             ticket_number: Some(reader.take(7)).filter(|number| *number > 0),

@@ -27,7 +27,16 @@ impl Language {
         best.0
     }
 
-    fn of_tag(tag: &str) -> Option<Self> {
+    /// Two letters.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::English => "en",
+            Self::Korean => "ko",
+        }
+    }
+
+    /// The one that a tag such as `ko-KR` asks for, where it exists.
+    pub(crate) fn of_tag(tag: &str) -> Option<Self> {
         let primary = tag.split('-').next().unwrap_or_default();
         if primary.eq_ignore_ascii_case("ko") {
             Some(Self::Korean)

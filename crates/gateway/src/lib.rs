@@ -11,6 +11,7 @@ pub mod payment;
 pub mod request;
 pub mod response;
 pub mod routes;
+pub mod socket;
 
 mod answer;
 mod body;

@@ -14,7 +14,7 @@ use domain::command::{
 use domain::outcome::Address;
 use domain::shuffle::hex;
 use domain::{Account, EventId, InvalidId, Millis, ReservationId, SeatName, Token};
-use http::HeaderName;
+use http::{HeaderMap, HeaderName};
 use lambda_http::request::RequestContext;
 use lambda_http::{Request, RequestExt};
 use sha2::{Digest, Sha256};
@@ -61,6 +61,8 @@ static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// The longest value a search takes.
 const MAX_FILTER_BYTES: usize = 200;
+/// The largest amount of a payment: 2^53, as far as every reader of JSON counts one by one.
+const MAX_AMOUNT: u64 = 1 << 53;
 /// The longest Idempotency-Key.
 const MAX_IDEMPOTENCY_KEY_BYTES: usize = 255;
 
@@ -236,7 +238,7 @@ pub fn pay(gate: &Gate, request: &Request, now: Millis) -> Result<Pay, Failure> 
             _ => return Err(Failure::invalid("status", "must be PAID or FAILED")),
         },
         amount: match fields.amount {
-            Some(Field::Whole(amount)) => amount,
+            Some(Field::Whole(amount)) if amount <= MAX_AMOUNT => amount,
             _ => return Err(Failure::invalid("amount", "must be a whole number, in the smallest unit")),
         },
         currency: currency.into_owned(),
@@ -351,11 +353,15 @@ pub(crate) fn callback(request: &Request) -> Result<Option<Cow<'_, str>>, Failur
 
 /// Refuses what did not come through the front door, where there is one.
 pub(crate) fn prove_origin(gate: &Gate, request: &Request) -> Result<(), Failure> {
-    let Some(secret) = &gate.origin_secret else { return Ok(()) };
-    let given = request.headers().get(&ORIGIN_SECRET).map_or(&b""[..], |value| value.as_bytes());
+    if is_origin(gate, request.headers()) { Ok(()) } else { Err(Failure::Forbidden) }
+}
+
+/// Whether these headers came through the front door, where there is one.
+pub(crate) fn is_origin(gate: &Gate, headers: &HeaderMap) -> bool {
+    let Some(secret) = &gate.origin_secret else { return true };
+    let given = headers.get(&ORIGIN_SECRET).map_or(&b""[..], |value| value.as_bytes());
     // An empty secret is nobody's: it would let everybody in who sends an empty header.
-    let is_same = !secret.is_empty() && bool::from(secret.as_bytes().ct_eq(given));
-    if is_same { Ok(()) } else { Err(Failure::Forbidden) }
+    !secret.is_empty() && bool::from(secret.as_bytes().ct_eq(given))
 }
 
 /// The caller's address, by which limits count.
@@ -391,7 +397,7 @@ fn account(gate: &Gate, request: &Request) -> Result<Option<Account>, Failure> {
 }
 
 /// A `userId` proves nothing: it must name whom something else has proven.
-fn prove_user(user: Option<Cow<'_, str>>, account: Option<&Account>) -> Result<(), Failure> {
+pub(crate) fn prove_user(user: Option<Cow<'_, str>>, account: Option<&Account>) -> Result<(), Failure> {
     match user {
         Some(user) if account.is_none_or(|account| account.as_str() != user) => Err(Failure::Unauthorized),
         _ => Ok(()),
@@ -402,7 +408,7 @@ fn bad_id(field: &'static str, error: &InvalidId) -> Failure {
     Failure::invalid(field, error.reason)
 }
 
-fn parsed<T: FromStr<Err = InvalidId>>(field: &'static str, text: &str) -> Result<T, Failure> {
+pub(crate) fn parsed<T: FromStr<Err = InvalidId>>(field: &'static str, text: &str) -> Result<T, Failure> {
     text.parse().map_err(|error| bad_id(field, &error))
 }
 
@@ -410,7 +416,7 @@ fn sent_token(text: Option<Cow<'_, str>>) -> Result<Option<Token>, Failure> {
     text.filter(|text| !text.is_empty()).map(|text| parsed("token", &text)).transpose()
 }
 
-fn token_of(text: Option<Cow<'_, str>>, missing: Failure) -> Result<Token, Failure> {
+pub(crate) fn token_of(text: Option<Cow<'_, str>>, missing: Failure) -> Result<Token, Failure> {
     sent_token(text)?.ok_or(missing)
 }
 
@@ -429,7 +435,10 @@ fn id_of<T: FromStr<Err = InvalidId>>(
     text.map(|text| parsed(field, &text)).transpose()
 }
 
-fn text_in<'a>(name: &'static str, field: Option<Field<'a>>) -> Result<Option<Cow<'a, str>>, Failure> {
+pub(crate) fn text_in<'a>(
+    name: &'static str,
+    field: Option<Field<'a>>,
+) -> Result<Option<Cow<'a, str>>, Failure> {
     match field {
         None => Ok(None),
         Some(Field::Text(text)) => Ok(Some(text)),
@@ -437,7 +446,7 @@ fn text_in<'a>(name: &'static str, field: Option<Field<'a>>) -> Result<Option<Co
     }
 }
 
-fn event_in(gate: &Gate, field: Option<Field<'_>>) -> Result<EventId, Failure> {
+pub(crate) fn event_in(gate: &Gate, field: Option<Field<'_>>) -> Result<EventId, Failure> {
     event_of(gate, text_in("eventId", field)?)
 }
 

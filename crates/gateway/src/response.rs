@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use domain::layout::{Places, Row};
-use domain::line::{self, ACTIVE_POLL_MS};
+use domain::line::{self, ACTIVE_POLL_MS, LastRead};
 use domain::outcome::{
     Booked, Held, Joined, LineView, OfferingHit, Offerings, Paid, Place, Polled, ProgressView, SeatMapView,
     SectionSeats, Standing,
@@ -58,6 +58,11 @@ pub struct Asker<'a> {
     pub token: Token,
     /// The ticket number that the caller's last key told, to be told again by the next.
     pub ticket_number: Option<u64>,
+    /// Places that the account has bought, where the answer knows it: only then the next poll may be answered from the
+    /// key.
+    pub ticket_count: Option<u32>,
+    /// What the caller's last key says of the place, where this answer was not read but told from it.
+    pub last_read: Option<LastRead>,
 }
 
 const NO_STORE: &str = "no-store";
@@ -298,6 +303,7 @@ fn status_of(place: &Place) -> &'static str {
 
 /// A place as its owner may see it now.
 struct Seen {
+    is_waiting: bool,
     rank: Option<u64>,
     score: Option<u64>,
     /// Before jitter; 0: asking again tells nothing new.
@@ -312,16 +318,17 @@ impl Seen {
                 let rank = rank.filter(|_| view.is_opened());
                 let until_open_ms = line::until_open_ms(view.opens_at, view.now);
                 Self {
+                    is_waiting: true,
                     rank,
                     score: view.is_opened().then_some(score),
                     interval_ms: line::poll_interval_ms(rank, until_open_ms),
                 }
             }
             Place::Called | Place::Active { .. } => {
-                Self { rank: None, score: None, interval_ms: ACTIVE_POLL_MS }
+                Self { is_waiting: false, rank: None, score: None, interval_ms: ACTIVE_POLL_MS }
             }
             Place::Booked { .. } | Place::Expired { .. } | Place::NotFound => {
-                Self { rank: None, score: None, interval_ms: 0 }
+                Self { is_waiting: false, rank: None, score: None, interval_ms: 0 }
             }
         }
     }
@@ -333,13 +340,23 @@ impl Seen {
     /// The next key; none where there is nothing to ask for any more.
     fn key(&self, asker: Asker<'_>, view: &LineView, moment: Moment) -> Option<String> {
         (self.interval_ms > 0).then(|| {
-            let place = PlaceKey {
+            let read = LastRead {
                 epoch: view.epoch,
                 score: self.score.unwrap_or(0),
                 rank: self.rank,
-                ticket_number: asker.ticket_number,
                 net: view.net,
                 read_at: view.now,
+            };
+            // A place that is only reckoned stays what it was when it was read.
+            let read = asker.last_read.unwrap_or(read);
+            let place = PlaceKey {
+                epoch: read.epoch,
+                score: read.score,
+                rank: read.rank,
+                ticket_number: asker.ticket_number,
+                ticket_count: asker.ticket_count.filter(|_| self.is_waiting),
+                net: read.net,
+                read_at: read.read_at,
                 earliest_at: PlaceKey::earliest_after(moment.now, self.interval_ms),
                 interval_ms: self.interval_ms,
             };

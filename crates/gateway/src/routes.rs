@@ -57,11 +57,17 @@ impl Call {
     /// What it must prove.
     pub fn guard(self) -> Guard {
         match self {
-            Self::Join | Self::Rejoin | Self::Leave | Self::Poll | Self::Progress => Guard::Open,
-            Self::Health | Self::Keys | Self::Discovery => Guard::Open,
             Self::Search | Self::SeatMap | Self::Hold | Self::Release | Self::Book => Guard::Session,
             Self::ReadReservation | Self::CancelReservation => Guard::Owner,
             Self::Pay => Guard::Signature,
+            Self::Join
+            | Self::Rejoin
+            | Self::Leave
+            | Self::Poll
+            | Self::Progress
+            | Self::Health
+            | Self::Keys
+            | Self::Discovery => Guard::Open,
         }
     }
 }

@@ -3,6 +3,8 @@
 //! [`pack`] turns facts into messages, an [`Outbox`] hands messages to a queue, [`unpack`] turns a message's
 //! body into facts again. [`SqsOutbox`] (feature `sqs`) is the outbox of the deployed system.
 //!
+//! What open sockets are told goes the same way: [`Pushes`], [`Sockets`], [`Departures`].
+//!
 //! | bound | value |
 //! |---|---|
 //! | body of a message | [`MAX_BODY_BYTES`], but for a single fact that is longer |
@@ -13,11 +15,24 @@ use domain::fact::Fact;
 use futures::future::BoxFuture;
 
 mod pack;
+mod push;
+#[cfg(feature = "sqs")]
+mod queue;
+#[cfg(feature = "sockets")]
+mod sockets;
 #[cfg(feature = "sqs")]
 mod sqs;
 mod unpack;
 
 pub use pack::{Carried, MAX_BATCH_BYTES, MAX_BATCH_MESSAGES, MAX_BODY_BYTES, Message, batches, pack};
+pub use push::{
+    Departures, Gone, PUSHES_A_MESSAGE, Posted, Push, Pushes, Sockets, pack_gone, pack_pushes, unpack_gone,
+    unpack_pushes,
+};
+#[cfg(feature = "sqs")]
+pub use queue::SqsQueue;
+#[cfg(feature = "sockets")]
+pub use sockets::ApiSockets;
 #[cfg(feature = "sqs")]
 pub use sqs::{SqsConfig, SqsOutbox};
 pub use unpack::{BadFact, MalformedBody, Unpacked, unpack};

@@ -97,7 +97,7 @@ impl Outbox for SqsOutbox {
     }
 }
 
-async fn connect(operation_timeout: Duration) -> Client {
+pub(crate) async fn connect(operation_timeout: Duration) -> Client {
     Client::new(&shared_config(operation_timeout).load().await)
 }
 
@@ -113,7 +113,7 @@ fn shared_config(operation_timeout: Duration) -> ConfigLoader {
 }
 
 /// A message's id within its batch is its position there.
-fn entries(batch: Vec<Message>) -> Result<Vec<SendMessageBatchRequestEntry>, BuildError> {
+pub(crate) fn entries(batch: Vec<Message>) -> Result<Vec<SendMessageBatchRequestEntry>, BuildError> {
     let entry = |(position, message): (usize, Message)| {
         let entry = SendMessageBatchRequestEntry::builder().id(position.to_string());
         entry.message_body(message.body).build()

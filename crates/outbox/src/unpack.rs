@@ -36,6 +36,10 @@ struct Body<'a> {
 
 /// Reads a message's body, fact by fact: one bad fact spoils no other.
 pub fn unpack(body: &str) -> Result<Unpacked, MalformedBody> {
+    // A derived struct would also read itself from an array.
+    if !body.trim_ascii_start().starts_with('{') {
+        return Err(MalformedBody(serde::de::Error::custom("not an object")));
+    }
     let body: Body<'_> = serde_json::from_str(body)?;
     let mut unpacked = Unpacked::default();
     for (position, entry) in body.facts.into_iter().enumerate() {
@@ -72,7 +76,7 @@ mod tests {
 
     #[test]
     fn a_body_of_another_shape_is_refused() {
-        for body in ["", "x", "[]", "{}", r#"{"facts":{}}"#, r#"{"facts":[{]}"#, r#"{"facts":[}"#] {
+        for body in ["", "x", "[]", "[[]]", "{}", r#"{"facts":{}}"#, r#"{"facts":[{]}"#, r#"{"facts":[}"#] {
             assert!(unpack(body).is_err(), "{body:?}");
         }
     }

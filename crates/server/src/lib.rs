@@ -4,9 +4,11 @@
 
 mod events;
 mod listener;
+mod page;
 mod queue;
 mod sale_file;
 mod service;
+mod sockets;
 
 pub use sale_file::SaleFile;
 
@@ -35,8 +37,10 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use listener::Functions;
+use page::Page;
 use queue::LocalQueue;
 use service::Service;
+use sockets::{Hub, LocalPushes};
 
 /// What to serve, and where.
 #[derive(Debug, Clone)]
@@ -51,6 +55,8 @@ pub struct Options {
     pub redis_cluster: bool,
     /// A PostgreSQL to use instead of an own one.
     pub database: Option<String>,
+    /// A folder with the page's files, to use instead of the built-in ones.
+    pub web: Option<PathBuf>,
     /// Sales to load; the first is the one of requests that name none.
     pub sales: Vec<SaleFile>,
 }
@@ -89,6 +95,7 @@ const READY_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Serve until SIGINT or SIGTERM.
 pub async fn serve(options: Options) -> anyhow::Result<()> {
+    let page = Page::of(options.web.as_deref())?;
     fs::create_dir_all(&options.data).with_context(|| format!("cannot make {}", options.data.display()))?;
     let data = options.data.canonicalize()?;
     let _lock = lock(&data)?;
@@ -110,7 +117,7 @@ pub async fn serve(options: Options) -> anyhow::Result<()> {
         pid: std::process::id(),
     };
     let default_event = options.sales.first().map(SaleFile::event).transpose()?;
-    let system = System::build(&running, &data, default_event).await?;
+    let system = System::build(&running, &data, default_event, page).await?;
     for sale in &options.sales {
         sale.load(&system.store, &system.admin).await?;
     }
@@ -146,6 +153,7 @@ pub async fn serve(options: Options) -> anyhow::Result<()> {
 fn announce(running: &Running, options: &Options) {
     let url = &running.url;
     println!("Jari serves {url}");
+    println!("  page   {url}/");
     println!("  try    curl -sX POST {url}/api/queue/join");
     println!("  data   {} (logs too)", options.data.display());
     println!("  stop   Ctrl-C");
@@ -248,7 +256,12 @@ struct System {
 }
 
 impl System {
-    async fn build(running: &Running, data: &Path, default_event: Option<EventId>) -> anyhow::Result<Self> {
+    async fn build(
+        running: &Running,
+        data: &Path,
+        default_event: Option<EventId>,
+        page: Page,
+    ) -> anyhow::Result<Self> {
         let config = RecordsConfig::new(&running.database);
         records::migrate(&config).await.context("cannot migrate PostgreSQL")?;
         let store = Store::new(&StoreConfig::new(&running.redis, running.redis_cluster))?;
@@ -262,7 +275,7 @@ impl System {
         let access = access(data, running.url.clone())?;
         let keys = KeysState::new(&gate, access.clone());
         let state = State::new(store.clone(), gate, master, access);
-        let functions = Functions { book: BookState { state, outbox: Arc::new(queue.prompt()) }, keys };
+        let functions = Functions { book: BookState { state, outbox: Arc::new(queue.prompt()) }, keys, page };
         Ok(Self { functions: Arc::new(functions), store, queue, admin })
     }
 
@@ -277,8 +290,13 @@ impl System {
                 round,
             ))
         };
+        let functions = Arc::clone(&self.functions);
+        let hub = Arc::new(Hub::new(functions.clone(), stopping.clone()));
+        let (pushes, looks) = LocalPushes::new();
         vec![
-            tokio::spawn(listener::listen(socket, Arc::clone(&self.functions), stopping.clone())),
+            tokio::spawn(listener::listen(socket, functions, Arc::clone(&hub), stopping.clone())),
+            tokio::spawn(hub.deliver(looks)),
+            tokio::spawn(push_all(stopping.clone(), self.store.clone(), pushes)),
             every_second("admit", Round::Admit),
             every_second("relay", Round::Relay),
             tokio::spawn(Arc::clone(&self.queue).deliver_prompt(stopping.clone())),
@@ -291,6 +309,25 @@ impl System {
             tracing::warn!(%error, "the journal keeps what is left for the next start");
         }
     }
+}
+
+/// Tells sockets what is new, beside the ticks, until the system stops.
+async fn push_all(mut stopping: watch::Receiver<bool>, store: Store, pushes: LocalPushes) {
+    let mut rounds = tokio::time::interval(admit::PUSH_INTERVAL);
+    rounds.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+    loop {
+        tokio::select! {
+            _ = rounds.tick() => {}
+            _ = stopping.wait_for(|stop| *stop) => return,
+        }
+        admit::push_all(&store, &pushes).await;
+    }
+}
+
+/// Until the system stops.
+async fn stopped(stopping: &mut watch::Receiver<bool>) {
+    // Fails where nobody can stop it any more: then it stops now.
+    let _ = stopping.wait_for(|stop| *stop).await;
 }
 
 /// What a task does each second.

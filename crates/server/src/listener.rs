@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::net::IpAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,16 +15,17 @@ use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
 use keys::KeysState;
 use pay::PayState;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 
-use crate::events;
+use crate::page::Page;
+use crate::sockets::{self, Hub};
+use crate::{events, stopped};
 
 /// Connections at once at most; more wait to be accepted.
-const CONNECTIONS: usize = 20_000;
+const CONNECTIONS: u32 = 20_000;
 /// A caller gets this long to send its headers, also on a connection kept open.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(75);
 /// A caller gets this long to send its body.
@@ -35,10 +37,11 @@ const BODY_BYTES: usize = 64 * 1024;
 pub(crate) struct Functions {
     pub(crate) book: BookState,
     pub(crate) keys: KeysState,
+    pub(crate) page: Page,
 }
 
 impl Functions {
-    fn state(&self) -> &State {
+    pub(crate) fn state(&self) -> &State {
         &self.book.state
     }
 
@@ -66,16 +69,16 @@ impl Functions {
 pub(crate) async fn listen(
     socket: TcpListener,
     functions: Arc<Functions>,
+    hub: Arc<Hub>,
     mut stopping: watch::Receiver<bool>,
 ) {
-    let graceful = GracefulShutdown::new();
-    let connections = Arc::new(Semaphore::new(CONNECTIONS));
+    let connections = Arc::new(Semaphore::new(CONNECTIONS as usize));
     loop {
         // The semaphore is never closed.
         let Ok(permit) = Arc::clone(&connections).acquire_owned().await else { return };
         let accepted = tokio::select! {
             accepted = socket.accept() => accepted,
-            _ = stopping.wait_for(|stop| *stop) => break,
+            () = stopped(&mut stopping) => break,
         };
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
@@ -87,21 +90,38 @@ pub(crate) async fn listen(
         };
         // Answers are small and go out whole.
         let _ = stream.set_nodelay(true);
-        let functions = Arc::clone(&functions);
-        let service = service_fn(move |request| serve(Arc::clone(&functions), request, peer.ip()));
+        let (functions, hub) = (Arc::clone(&functions), Arc::clone(&hub));
+        let service = service_fn(move |request| {
+            let (functions, hub) = (Arc::clone(&functions), Arc::clone(&hub));
+            async move {
+                match request.uri().path() {
+                    sockets::PATH => hub.open(request, peer.ip()).await,
+                    _ => serve(functions, request, peer.ip()).await,
+                }
+            }
+        });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HEADER_TIMEOUT)
-            .serve_connection(TokioIo::new(stream), service);
-        let connection = graceful.watch(connection);
+            .serve_connection(TokioIo::new(stream), service)
+            .with_upgrades();
+        let mut stopping = stopping.clone();
         tokio::spawn(async move {
+            let mut connection = pin!(connection);
             // A caller that goes away is no matter of ours.
-            let _ = connection.await;
+            tokio::select! {
+                _ = connection.as_mut() => {}
+                () = stopped(&mut stopping) => {
+                    connection.as_mut().graceful_shutdown();
+                    let _ = connection.await;
+                }
+            }
             drop(permit);
         });
     }
     drop(socket);
-    graceful.shutdown().await;
+    // All permits are back once the last request has ended.
+    let _ = connections.acquire_many(CONNECTIONS).await;
 }
 
 async fn serve(
@@ -110,6 +130,9 @@ async fn serve(
     peer: IpAddr,
 ) -> Result<hyper::Response<Full<Bytes>>, Infallible> {
     let (parts, body) = request.into_parts();
+    if let Some(answer) = functions.page.answer(&parts).await {
+        return Ok(answer);
+    }
     let body = match tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, BODY_BYTES).collect()).await {
         Ok(Ok(body)) => body.to_bytes(),
         // Too long, or broken off: so long that its function refuses it.

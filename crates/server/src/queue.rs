@@ -67,8 +67,7 @@ impl LocalQueue {
 
     /// Hand messages to the persist handler once; which of them it took.
     async fn deliver_once(&self, messages: &[&Message]) -> Option<Vec<bool>> {
-        let mut event = SqsEvent::default();
-        event.records = messages.iter().enumerate().map(|(at, message)| sqs(at, message)).collect();
+        let event = sqs_event(messages.iter().map(|message| message.body.clone()));
         match persist::persist(&self.records, event).await {
             Ok(response) => {
                 let failed = |at: usize| {
@@ -124,11 +123,17 @@ impl LocalQueue {
     }
 }
 
-fn sqs(at: usize, message: &Message) -> SqsMessage {
-    let mut record = SqsMessage::default();
-    record.message_id = Some(at.to_string());
-    record.body = Some(message.body.clone());
-    record
+/// Bodies as SQS hands them to a Lambda; a message's id is its position.
+pub(crate) fn sqs_event(bodies: impl IntoIterator<Item = String>) -> SqsEvent {
+    let record = |(at, body): (usize, String)| {
+        let mut record = SqsMessage::default();
+        record.message_id = Some(at.to_string());
+        record.body = Some(body);
+        record
+    };
+    let mut event = SqsEvent::default();
+    event.records = bodies.into_iter().enumerate().map(record).collect();
+    event
 }
 
 impl Outbox for Prompt {

@@ -1,4 +1,5 @@
 //! One multiplexed connection a process, with explicit timeouts and bounded retries; a single node or a cluster.
+//! Where reading has an address of its own, one more for that.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,7 +7,8 @@ use std::time::Duration;
 use redis::aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig};
 use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
-use redis::{Client, Cmd, RedisError, Value};
+use redis::cluster_read_routing::RandomReplicaStrategy;
+use redis::{Client, Cmd, RedisError, TlsCertificates, Value};
 use tokio::sync::OnceCell;
 
 use crate::{Bench, Store, StoreError};
@@ -18,6 +20,10 @@ pub struct StoreConfig {
     pub url: String,
     /// Whether the address is a cluster's.
     pub cluster: bool,
+    /// Where replicas of the same data answer, in a cluster that of any of its nodes.
+    pub read_url: Option<String>,
+    /// Certificates in PEM that TLS trusts instead of the system's.
+    pub ca: Option<String>,
     /// How long connecting may take.
     pub connect_timeout: Duration,
     /// How long an answer may take.
@@ -32,6 +38,8 @@ impl StoreConfig {
         Self {
             url: url.into(),
             cluster,
+            read_url: None,
+            ca: None,
             connect_timeout: Duration::from_secs(1),
             answer_timeout: Duration::from_millis(500),
             bench: None,
@@ -45,6 +53,14 @@ pub fn install_tls_provider() {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
 }
 
+/// Which nodes of a cluster answer what only reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reads {
+    /// Those that write.
+    WithWrites,
+    AtReplicas,
+}
+
 /// Connects when first used: a function that may not need Redis does not wait for it.
 pub(crate) enum Connection {
     Single { client: Box<Client>, config: Box<ConnectionManagerConfig>, manager: OnceCell<ConnectionManager> },
@@ -53,18 +69,26 @@ pub(crate) enum Connection {
 
 impl Connection {
     pub(crate) fn new(config: &StoreConfig) -> Result<Self, StoreError> {
-        if config.url.starts_with("rediss:") {
+        Self::to(&config.url, config, Reads::WithWrites)
+    }
+
+    /// The one for reading, where there is one.
+    pub(crate) fn reading(config: &StoreConfig) -> Result<Option<Self>, StoreError> {
+        config.read_url.as_ref().map(|url| Self::to(url, config, Reads::AtReplicas)).transpose()
+    }
+
+    fn to(url: &str, config: &StoreConfig, reads: Reads) -> Result<Self, StoreError> {
+        let is_tls = url.starts_with("rediss:");
+        if is_tls {
             install_tls_provider();
         }
+        let certificates = config
+            .ca
+            .as_ref()
+            .filter(|_| is_tls)
+            .map(|ca| TlsCertificates { client_tls: None, root_cert: Some(ca.as_bytes().to_vec()) });
         if config.cluster {
-            let client = ClusterClient::builder([config.url.as_str()])
-                .connection_timeout(config.connect_timeout)
-                .response_timeout(config.answer_timeout)
-                .retries(2)
-                .min_retry_wait(20)
-                .max_retry_wait(200)
-                .build()
-                .map_err(StoreError::Config)?;
+            let client = cluster_client(url, config, certificates, reads).map_err(StoreError::Config)?;
             return Ok(Self::Cluster { client: Box::new(client), connection: OnceCell::new() });
         }
         let manager = ConnectionManagerConfig::new()
@@ -73,11 +97,15 @@ impl Connection {
             .set_number_of_retries(1)
             .set_min_delay(Duration::from_millis(20))
             .set_max_delay(Duration::from_millis(200));
-        let client = Client::open(config.url.as_str()).map_err(StoreError::Config)?;
+        let client = match certificates {
+            Some(certificates) => Client::build_with_tls(url, certificates),
+            None => Client::open(url),
+        };
+        let client = client.map_err(StoreError::Config)?;
         Ok(Self::Single { client: Box::new(client), config: Box::new(manager), manager: OnceCell::new() })
     }
 
-    async fn send(&self, command: &Cmd) -> Result<Value, RedisError> {
+    pub(crate) async fn send(&self, command: &Cmd) -> Result<Value, RedisError> {
         let reply = match self {
             Self::Single { client, config, manager } => {
                 let manager = manager
@@ -95,6 +123,27 @@ impl Connection {
         // An error that the server answers is a value until it is asked for.
         reply.extract_error()
     }
+}
+
+fn cluster_client(
+    url: &str,
+    config: &StoreConfig,
+    certificates: Option<TlsCertificates>,
+    reads: Reads,
+) -> Result<ClusterClient, RedisError> {
+    let mut builder = ClusterClient::builder([url])
+        .connection_timeout(config.connect_timeout)
+        .response_timeout(config.answer_timeout)
+        .retries(2)
+        .min_retry_wait(20)
+        .max_retry_wait(200);
+    if let Some(certificates) = certificates {
+        builder = builder.certs(certificates);
+    }
+    if reads == Reads::AtReplicas {
+        builder = builder.read_routing_strategy(RandomReplicaStrategy);
+    }
+    builder.build()
 }
 
 /// Whether the same command may succeed later: the connection broke, Redis loads, is full, or is no master now.
@@ -120,7 +169,7 @@ fn is_passing(error: &RedisError) -> bool {
 }
 
 /// Whether Redis does not have the script.
-fn is_missing_script(error: &RedisError) -> bool {
+pub(crate) fn is_missing_script(error: &RedisError) -> bool {
     error.code() == Some("NOSCRIPT")
 }
 

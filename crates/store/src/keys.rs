@@ -26,6 +26,10 @@
 //! | payment_reminders | `ticket:{E}:payment:reminders` | ZSET | reservation id → when to remind its buyer, ms |
 //! | payment | `ticket:{E}:payment:{sha256}` | STRING | why this payment was refused; 30 days |
 //! | journal | `ticket:{E}:journal` | STREAM | facts not yet taken by SQS |
+//! | sockets | `ticket:{E}:sockets` | HASH | token → what it was told last, then its connections, each `id,language` |
+//! | connections | `ticket:{E}:sockets:connections` | HASH | connection → the token it follows |
+//! | sockets_due | `ticket:{E}:sockets:due` | ZSET | token → when it is looked at next, ms; 0: its standing changed; inf: nothing comes of itself |
+//! | sockets_refused | `ticket:{E}:sockets:refused` | HASH | token → the code of a refusal that its sockets are to be told |
 //! | join_rate, leave_rate, poll_rate | `ticket:{E}:rate:join:{address}` … | STRING | calls in the current second |
 
 use domain::outcome::Address;
@@ -61,6 +65,10 @@ pub enum KeyName {
     Tickets,
     Idempotency,
     Journal,
+    Sockets,
+    Connections,
+    SocketsDue,
+    SocketsRefused,
     JoinRate,
     LeaveRate,
     PollRate,
@@ -141,6 +149,10 @@ impl<'a> Keys<'a> {
             KeyName::Owners => "owners",
             KeyName::Tickets => "tickets",
             KeyName::Journal => "journal",
+            KeyName::Sockets => "sockets",
+            KeyName::Connections => "sockets:connections",
+            KeyName::SocketsDue => "sockets:due",
+            KeyName::SocketsRefused => "sockets:refused",
             KeyName::Session => return self.of_token("session"),
             KeyName::Done => return self.of_token("booking:done"),
             KeyName::Reservation => {

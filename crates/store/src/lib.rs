@@ -23,6 +23,7 @@ mod pay;
 mod poll;
 mod progress;
 mod release;
+mod replica;
 mod reply;
 mod reservation;
 mod sale;
@@ -30,7 +31,9 @@ mod search;
 mod seats;
 mod session;
 mod snapshot;
+mod socket;
 mod step;
+mod view;
 
 pub use admit::Tick;
 pub use bench::Bench;
@@ -41,6 +44,7 @@ pub use keys::{EVENTS, KeyName, Keys};
 pub use operator::{WaitingPage, WaitingPlace};
 pub use sale::{Applied, EventState, StatusChange};
 pub use snapshot::Snapshot;
+pub use socket::{CONNECTIONS_AN_EVENT, LOOKED_AT_ONCE};
 pub use step::{STEPS, Step};
 
 use std::sync::Arc;
@@ -50,6 +54,8 @@ use domain::Millis;
 
 use catalogue::Catalogue;
 use connection::Connection;
+use replica::Replica;
+use view::Views;
 
 /// An infrastructure failure or a bug; never a caller's mistake.
 #[derive(Debug, thiserror::Error)]
@@ -101,7 +107,9 @@ pub struct Store(Arc<Inner>);
 
 struct Inner {
     connection: Connection,
+    replica: Option<Replica>,
     catalogue: Catalogue,
+    views: Views,
     /// What steps take for the time: 0 is Redis' own clock, anything else a driver's.
     driven_ms: AtomicI64,
     bench: Option<Arc<Bench>>,
@@ -112,7 +120,9 @@ impl Store {
     pub fn new(config: &StoreConfig) -> Result<Self, StoreError> {
         Ok(Self(Arc::new(Inner {
             connection: Connection::new(config)?,
+            replica: Replica::new(config)?,
             catalogue: Catalogue::default(),
+            views: Views::default(),
             driven_ms: AtomicI64::new(0),
             bench: config.bench.clone(),
         })))

@@ -17,7 +17,11 @@ impl Store {
         let call = Call::new(step, keys).arg(self.now_ms()).arg(poll.token.to_string());
         let mut reply = self.run(call).await?;
         match reply.word() {
-            "POLLED" => reply.polled().map(Ok),
+            "POLLED" => {
+                let polled = reply.polled()?;
+                self.saw(&poll.event, &polled.standing.view);
+                Ok(Ok(polled))
+            }
             _ => reply.refusal().map(Err),
         }
     }

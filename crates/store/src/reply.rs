@@ -164,6 +164,14 @@ impl Reply {
         })
     }
 
+    /// A place, or nothing where the step says so.
+    pub(crate) fn optional_place(&mut self) -> Result<Option<Place>, StoreError> {
+        if matches!(self.values.as_slice().first(), Some(Value::Nil)) {
+            return self.next().map(|_| None);
+        }
+        self.place().map(Some)
+    }
+
     /// `lib/place.lua`.
     pub(crate) fn place(&mut self) -> Result<Place, StoreError> {
         let mut place = self.array()?;

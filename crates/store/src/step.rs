@@ -70,7 +70,8 @@ impl<'a> Call<'a> {
 }
 
 impl Store {
-    /// Run a step: one round trip, and one more on a node that does not have the script yet.
+    /// Run a step: one round trip, and one more on a node that does not have the script yet, or where a replica's
+    /// answer cannot be given.
     pub(crate) async fn run(&self, call: Call<'_>) -> Result<Reply, StoreError> {
         let step = call.step;
         debug_assert!(
@@ -81,8 +82,14 @@ impl Store {
         );
         let bench = self.0.bench.as_deref();
         let value = match bench.and_then(|bench| bench.source(step)) {
-            None => self.query_script(step.name, &call.command, || call.with_source(step.source)).await?,
             Some(changed) => self.query(step.name, &call.with_source(changed)).await?,
+            None => {
+                let with_source = || call.with_source(step.source);
+                match self.replied_nearby(step, &call.command, with_source).await {
+                    Some(value) => value,
+                    None => self.query_script(step.name, &call.command, with_source).await?,
+                }
+            }
         };
         let reply = Reply::new(step.name, value)?;
         if let Some(bench) = bench {

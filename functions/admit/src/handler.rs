@@ -1,6 +1,10 @@
 //! Ticks: each second, every sale calls who is next. Runs overlap without harm: credit is counted by Redis'
 //! clock, so a second scheduler, a late tick or a repeated one admits nobody more.
 
+mod push;
+
+pub use push::{PUSH_INTERVAL, push_all, push_event, run_pushing};
+
 use std::time::Duration;
 
 use domain::outcome::SaleStatus;

@@ -22,13 +22,13 @@ pub async fn handle(state: &State, request: Request) -> Response<Body> {
 }
 
 async fn hold(state: &State, request: &Request) -> Answer {
-    let hold = request::hold(&state.gate, request)?;
+    let asked = request::hold(&state.gate, request)?;
     // A name for this request, by which the step knows its own repetition over a broken connection.
     let name = Token::random().to_string();
-    let held = state.store.hold(&hold, &name).await.answered()?;
+    let held = state.store.hold(&asked, &name).await.answered()?;
     let access_token = held.prolonged.then(|| {
         let account = held.account.clone();
-        state.access_token(request, &hold.event, hold.token, account, held.active_expires_at)
+        state.access_token(request, &asked.event, asked.token, account, held.active_expires_at)
     });
     response::held(&held, access_token.transpose()?)
 }

@@ -1,7 +1,7 @@
 //! Take a place in the line, or come back to it.
 
 use bootstrap::{Answered, State};
-use domain::Token;
+use domain::{Account, Token};
 use gateway::response::{self, Asker};
 use gateway::routes::Call;
 use gateway::{Answer, Body, Failure, Request, Response, answer, request};
@@ -23,7 +23,14 @@ async fn join(state: &State, request: &Request) -> Answer {
     let join = request::join(&state.gate, request)?;
     let draw = |token| state.drawn(&join.event, token);
     let (token, joined) = state.store.join(&join, draw(Token::random()), draw).await.answered()?;
-    let asker = Asker { keys: &state.keys, event: &join.event, token, ticket_number: joined.ticket_number };
+    let asker = Asker {
+        keys: &state.keys,
+        event: &join.event,
+        token,
+        ticket_number: joined.ticket_number,
+        ticket_count: bought(join.account.as_ref()),
+        last_read: None,
+    };
     response::joined(asker, &joined)
 }
 
@@ -36,7 +43,19 @@ async fn rejoin(state: &State, request: &Request) -> Answer {
         // A drawn place: only its key remembers when it came.
         joined.ticket_number = key.and_then(|key| key.ticket_number);
     }
-    let asker = Asker { keys: &state.keys, event: &rejoin.event, token, ticket_number: joined.ticket_number };
+    let asker = Asker {
+        keys: &state.keys,
+        event: &rejoin.event,
+        token,
+        ticket_number: joined.ticket_number,
+        ticket_count: None,
+        last_read: None,
+    };
     let access_token = state.access_token_of(request, &rejoin.event, token, &joined.standing)?;
     response::rejoined(asker, &joined, access_token)
+}
+
+/// What a token that has just joined has bought: nothing, unless it has an account, of which the first poll tells.
+fn bought(account: Option<&Account>) -> Option<u32> {
+    account.is_none().then_some(0)
 }

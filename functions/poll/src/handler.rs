@@ -2,10 +2,11 @@
 
 use bootstrap::{Answered, State};
 use domain::Millis;
-use domain::outcome::{Place, Refusal};
+use domain::command::Poll;
+use domain::outcome::{LineView, Place, Polled, Refusal, Standing};
 use gateway::response::{self, Asker};
 use gateway::routes::Call;
-use gateway::{Answer, Body, Failure, Request, Response, Window, answer, request};
+use gateway::{Answer, Body, Failure, PlaceKey, Request, Response, Success, Window, answer, request};
 
 /// Answers a request to this function.
 pub async fn handle(state: &State, request: Request) -> Response<Body> {
@@ -31,6 +32,11 @@ async fn poll(state: &State, request: &Request) -> Answer {
         Some(Window::Open) => false,
         Some(Window::Over) | None => true,
     };
+    if let Some(key) = key.as_ref().filter(|_| !limited)
+        && let Some(answer) = from_view(state, &poll, key).await?
+    {
+        return Ok(answer);
+    }
     let mut polled = state.store.poll(&poll, limited).await.answered()?;
     let mut access_token = None;
     if polled.standing.place == Place::Called {
@@ -42,8 +48,35 @@ async fn poll(state: &State, request: &Request) -> Answer {
         }
     }
     let ticket_number = key.and_then(|key| key.ticket_number);
-    let asker = Asker { keys: &state.keys, event: &poll.event, token: poll.token, ticket_number };
+    let asker = Asker {
+        keys: &state.keys,
+        event: &poll.event,
+        token: poll.token,
+        ticket_number,
+        ticket_count: Some(polled.ticket_count),
+        last_read: None,
+    };
     response::polled(asker, &polled, access_token)
+}
+
+/// The answer to a poll that needs nothing but its key and a view of the line that many share; `None` where the place
+/// itself must be read. A key never lets anybody in: whose turn may have come is read.
+async fn from_view(state: &State, poll: &Poll, key: &PlaceKey) -> Result<Option<Success>, Failure> {
+    let Some(ticket_count) = key.ticket_count else { return Ok(None) };
+    let last_read = key.last_read();
+    let view = state.store.view(&poll.event, last_read.view_age_ms()).await.answered()?;
+    let Ok(rank) = last_read.in_view(&view) else { return Ok(None) };
+    let standing =
+        Standing { place: Place::Waiting { score: key.score, rank }, view: LineView::clone(&view) };
+    let asker = Asker {
+        keys: &state.keys,
+        event: &poll.event,
+        token: poll.token,
+        ticket_number: key.ticket_number,
+        ticket_count: key.ticket_count,
+        last_read: Some(last_read),
+    };
+    response::polled(asker, &Polled { standing, ticket_count }, None).map(Some)
 }
 
 async fn progress(state: &State, request: &Request) -> Answer {

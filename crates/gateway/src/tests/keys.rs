@@ -19,17 +19,18 @@ fn ring() -> KeyRing {
 
 prop_compose! {
     fn places()(
-        epoch in 0..u64::from(u32::MAX),
+        epoch in 0..1u64 << 24,
         score in 0..1u64 << 53,
         rank in proptest::option::of(1..1u64 << 40),
         ticket_number in proptest::option::of(1..1u64 << 53),
+        ticket_count in proptest::option::of(0..255u32),
         net in 0..1u64 << 48,
         read_at in 0..1i64 << 47,
         earliest_at in 0..1i64 << 47,
         interval_ms in 0..u32::from(u16::MAX),
     ) -> PlaceKey {
         let (read_at, earliest_at) = (Millis(read_at), Millis(earliest_at));
-        PlaceKey { epoch, score, rank, ticket_number, net, read_at, earliest_at, interval_ms }
+        PlaceKey { epoch, score, rank, ticket_number, ticket_count, net, read_at, earliest_at, interval_ms }
     }
 }
 
@@ -81,16 +82,18 @@ fn every_key_is_as_long_as_every_other() {
         score: 0,
         rank: None,
         ticket_number: None,
+        ticket_count: Some(0),
         net: 0,
         read_at: Millis(0),
         earliest_at: Millis(0),
         interval_ms: 0,
     };
     let much = PlaceKey {
-        epoch: 1 << 31,
+        epoch: 1 << 23,
         score: 1 << 53,
         rank: Some(1 << 39),
         ticket_number: Some(1 << 53),
+        ticket_count: None,
         net: 1 << 47,
         read_at: Millis(1 << 47),
         earliest_at: Millis(1 << 47),
@@ -108,6 +111,7 @@ fn while_the_master_key_changes_both_are_valid() {
         score: 17,
         rank: Some(5),
         ticket_number: Some(17),
+        ticket_count: Some(2),
         net: 12,
         read_at: Millis(1_789_005_601_123),
         earliest_at: Millis(1_789_005_601_623),
@@ -132,6 +136,7 @@ fn the_window_is_two_intervals_wide_and_no_patient_caller_is_too_early() {
         score: 1,
         rank: Some(1),
         ticket_number: Some(1),
+        ticket_count: Some(0),
         net: 0,
         read_at: answered_at,
         earliest_at,

@@ -65,8 +65,14 @@ fn poll(place: Place, view: LineView) -> Value {
 
 fn polled(place: Place, view: LineView) -> Answer {
     let (ring, event) = (ring(), event());
-    let asker =
-        Asker { keys: &ring, event: &event, token: TOKEN.parse().unwrap(), ticket_number: Some(4_321) };
+    let asker = Asker {
+        keys: &ring,
+        event: &event,
+        token: TOKEN.parse().unwrap(),
+        ticket_number: Some(4_321),
+        ticket_count: Some(0),
+        last_read: None,
+    };
     let ticket_count = if matches!(place, Place::Booked { .. }) { 2 } else { 0 };
     response::polled(asker, &Polled { standing: Standing { place, view }, ticket_count }, None)
 }
@@ -180,7 +186,14 @@ fn what_has_ended_asks_for_no_more_polls() {
 #[test]
 fn a_join_gives_a_token_and_a_rejoin_its_status() {
     let (ring, event) = (ring(), event());
-    let asker = Asker { keys: &ring, event: &event, token: TOKEN.parse().unwrap(), ticket_number: None };
+    let asker = Asker {
+        keys: &ring,
+        event: &event,
+        token: TOKEN.parse().unwrap(),
+        ticket_number: None,
+        ticket_count: Some(0),
+        last_read: None,
+    };
     let waiting = || Place::Waiting { score: 4_342, rank: Some(142) };
     let standing = Standing { place: waiting(), view: view() };
     let joined = Joined { ticket_number: Some(4_342), joined_at: Some(NOW), standing };

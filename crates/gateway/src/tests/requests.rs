@@ -245,6 +245,8 @@ fn a_hold_chooses_in_exactly_one_way() {
     assert_eq!(chosen(json!({"seatId": "12\u{0041}", "seats": null})), names(&["12A"]));
     assert_eq!(chosen(json!({"count": 1})), Choice::Count(1));
     assert_eq!(chosen(json!({"best": 100})), Choice::Best(100));
+    // JSON has one kind of numbers: this is 2 as well.
+    assert_eq!(chosen(json!({"count": 2.0})), Choice::Count(2));
 
     let refused = |body: Value| posted_with("/api/seat/select", body);
     assert_eq!(refused(json!({})), "seats");
@@ -255,7 +257,8 @@ fn a_hold_chooses_in_exactly_one_way() {
         json!(101),
         json!(-1),
         json!(1.5),
-        json!(2.0),
+        json!(-1.0),
+        json!(1e15),
         json!(1e300),
         json!("2"),
         json!([2]),
