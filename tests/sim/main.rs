@@ -7,6 +7,7 @@
 //! | `JARI_SIM_SEED` | this seed alone |
 //! | `JARI_SIM_KEEP` | of its commands those at these positions alone: `3,17,20` |
 #![cfg(test)]
+#![allow(clippy::similar_names, clippy::match_same_arms, reason = "the field's words, and tables of cases")]
 
 mod command;
 mod coverage;
@@ -158,12 +159,11 @@ async fn deliberate_faults_do_not_survive() {
             continue;
         }
         let commands = caught(&redis, mutation).await;
-        match commands {
-            Some(commands) => println!("caught after {commands:>6}  {file:<20}  {why}"),
-            None => {
-                println!("SURVIVED             {file:<20}  {why}");
-                survivors.push(*why);
-            }
+        if let Some(commands) = commands {
+            println!("caught after {commands:>6}  {file:<20}  {why}");
+        } else {
+            println!("SURVIVED             {file:<20}  {why}");
+            survivors.push(*why);
         }
     }
     assert!(survivors.is_empty(), "survived: {survivors:#?}");

@@ -277,7 +277,7 @@ impl Model {
         self.is_opened().then_some(at + 1)
     }
 
-    fn joined(&self, who: usize, number: Value, is_new: bool, rejoin: bool) -> Expect {
+    fn joined(&self, who: usize, number: &Value, is_new: bool, rejoin: bool) -> Expect {
         let rank = self.rank(who);
         let mut data = json!({
             "token": self.places[who].token.to_string(),
@@ -330,7 +330,7 @@ impl Model {
         let who = self.places.len();
         self.places.push(Place { token, account: None, state: State::Left });
         self.enter_at_the_end(who, account);
-        self.joined(who, json!(self.last_number), true, rejoin)
+        self.joined(who, &json!(self.last_number), true, rejoin)
     }
 
     fn enter_at_the_end(&mut self, who: usize, account: Option<&str>) {
@@ -376,13 +376,13 @@ impl Model {
             };
         };
         match state {
-            State::Waiting { score, .. } => Ok(self.joined(who, self.number_of(score), false, rejoin)),
+            State::Waiting { score, .. } => Ok(self.joined(who, &self.number_of(score), false, rejoin)),
             State::Called { score, claim_by, .. } if claim_by > self.now => {
                 self.claim(who);
-                Ok(self.joined(who, self.number_of(score), false, rejoin))
+                Ok(self.joined(who, &self.number_of(score), false, rejoin))
             }
             State::Active { score, expires_at, .. } if expires_at > self.now => {
-                Ok(self.joined(who, self.number_of(score), false, rejoin))
+                Ok(self.joined(who, &self.number_of(score), false, rejoin))
             }
             State::Called { score, slot, .. } => {
                 if slot {
@@ -392,7 +392,7 @@ impl Model {
                     self.net -= 1;
                     self.places[who].state = State::Waiting { score, reentered: true };
                     self.note(&format!("enter {} - {score} -", self.places[who].token));
-                    return Ok(self.joined(who, self.number_of(score), false, rejoin));
+                    return Ok(self.joined(who, &self.number_of(score), false, rejoin));
                 }
                 Ok(self.requeued(who, owner.as_deref(), rejoin))
             }
@@ -408,7 +408,7 @@ impl Model {
 
     fn requeued(&mut self, who: usize, account: Option<&str>, rejoin: bool) -> Expect {
         self.enter_at_the_end(who, account);
-        self.joined(who, json!(self.last_number), true, rejoin)
+        self.joined(who, &json!(self.last_number), true, rejoin)
     }
 
     fn may_reenter(&self, state: State) -> bool {

@@ -9,7 +9,7 @@ use domain::fact::{Fact, StreamId, What};
 use domain::layout::{self, Edition};
 use domain::outcome::{Address, Refusal};
 use domain::reservation::{Reservation, ReservedPlaces};
-use domain::{EventId, Millis, ReservationId, Token};
+use domain::{EventId, Millis, ReservationId, SeatName, Token};
 use gateway::{Gate, KeyRing, PlaceKey};
 use serde_json::{Value, json};
 use store::{Applied, Bench, Snapshot, StatusChange, StoreConfig, Tick};
@@ -138,7 +138,7 @@ impl Real {
     async fn send(&self, call: Call, instance: usize) -> Answer {
         let call = call.header("x-origin-secret", SECRET);
         // Each answer in eight is held against openapi.yaml too.
-        if self.requests % 8 == 0 {
+        if self.requests.is_multiple_of(8) {
             self.apps[instance].send(call).await
         } else {
             self.apps[instance].send_event(call.event()).await
@@ -483,7 +483,7 @@ fn from_store(known: Result<Result<Value, Refusal>, store::StoreError>) -> Got {
 
 fn reservation_body(reservation: &Reservation) -> Value {
     let seats: Vec<&str> =
-        reservation.places.iter().flat_map(|places| &places.seats).map(|seat| seat.as_str()).collect();
+        reservation.places.iter().flat_map(|places| &places.seats).map(SeatName::as_str).collect();
     let mut body = json!(reservation);
     body["eventId"] = json!(reservation.reservation_id.event());
     body["seats"] = json!(seats);
@@ -511,7 +511,7 @@ fn places_text(places: &[ReservedPlaces]) -> String {
     let mut items: Vec<String> = places
         .iter()
         .map(|places| {
-            let mut seats: Vec<&str> = places.seats.iter().map(|seat| seat.as_str()).collect();
+            let mut seats: Vec<&str> = places.seats.iter().map(SeatName::as_str).collect();
             seats.sort_unstable();
             let ReservedPlaces { offering_id, section_id, price, count, .. } = places;
             format!("{offering_id}/{section_id}@{price}*{count}={}", seats.join(","))

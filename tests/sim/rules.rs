@@ -179,7 +179,7 @@ impl Rules {
             hold_ms: 60_000,
             limit: 4,
             require_account: seed % 8 == 5,
-            due_after_ms: (seed % 2 == 0).then_some(80_000),
+            due_after_ms: seed.is_multiple_of(2).then_some(80_000),
             sections: if habit == Habit::Scarce {
                 vec![
                     Section::named("T1", 1_000, 1, 1),

@@ -97,7 +97,7 @@ impl<'a> Sim<'a> {
     }
 
     async fn command(&mut self, position: usize, command: Command) -> Result<(), String> {
-        let instance = usize::from(position % 3 == 0);
+        let instance = usize::from(position.is_multiple_of(3));
         self.seen.commands += 1;
         match command {
             Command::NoSuchSale => return self.real.no_such_sale().await,
@@ -134,10 +134,10 @@ impl<'a> Sim<'a> {
             }
         }
         self.asked += 1;
-        if self.asked % FACTS_EACH == 0 {
+        if self.asked.is_multiple_of(FACTS_EACH) {
             self.compare_facts().await?;
         }
-        if self.asked % SNAPSHOT_EACH == 0 {
+        if self.asked.is_multiple_of(SNAPSHOT_EACH) {
             self.compare_all().await?;
         }
         Ok(())

@@ -29,14 +29,14 @@ impl Bench {
             None => fs::read_to_string(lua.join(path)),
         };
         let library = |name: &str| read(format!("lib/{name}.lua"));
-        let mut changed = HashMap::new();
+        let mut sources = HashMap::new();
         for step in STEPS {
             let source = expand::source(&read(format!("{}.lua", step.name))?, &library)?;
             if source != step.source {
-                changed.insert(step.name, source);
+                sources.insert(step.name, source);
             }
         }
-        Ok(Self { changed, outcomes: Mutex::default() })
+        Ok(Self { changed: sources, outcomes: Mutex::default() })
     }
 
     /// How many steps run from another source.
