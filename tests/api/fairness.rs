@@ -16,6 +16,9 @@ use sha2::{Digest, Sha256};
 use store::StoreConfig;
 use support::{App, Call, OPENS_AT, Redis, Topology};
 
+/// Parts of what jitter leaves.
+const EIGHTHS: usize = 8;
+
 const CALLERS: usize = 200;
 const JOINS: usize = 100_000;
 /// Of the draw: those who came before the opening, and after it.
@@ -94,7 +97,7 @@ async fn admitted(app: &App, count: usize) -> Vec<String> {
 /// Nothing is to be asked twice because the machine is busy.
 async fn patient(change: impl FnOnce(&mut Value)) -> Arc<App> {
     let redis = Redis::shared(Topology::chosen());
-    let config = StoreConfig { answer_timeout: Duration::from_secs(60), ..redis.config() };
+    let config = StoreConfig { answer_timeout: Duration::from_mins(1), ..redis.config() };
     Arc::new(App::reaching(redis, &config, change).await)
 }
 
@@ -225,7 +228,6 @@ fn tells_nothing(drawn: &[&Joined], polled: &[Value]) {
         assert_eq!(place_in(&answer["key"]), [0; 12], "score and rank of a key");
     }
     // Intervals of the first and of the last half are spread alike over what jitter leaves: 2 s ± 20 %, in eighths.
-    const EIGHTHS: usize = 8;
     let mut cells: HashMap<(bool, usize), f64> = HashMap::new();
     let pauses: Vec<u64> = answers.map(|answer| answer["nextPollMs"].as_u64().expect("a pause")).collect();
     let (least, most) = (pauses.iter().min().expect("some"), pauses.iter().max().expect("some"));

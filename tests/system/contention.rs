@@ -56,13 +56,11 @@ async fn one_seat_has_one_owner_at_every_moment() {
                 let hold = async {
                     let answer =
                         select(&mut visitor, &token, json!({ "offeringId": "T1", "seats": ["1A"] })).await;
-                    match answer.status {
-                        200 => Some(SeatSeen::Held(who)),
-                        _ => {
-                            assert_eq!((answer.status, answer.code()), (409, "SEAT_TAKEN"));
-                            Some(SeatSeen::Taken(who))
-                        }
+                    if answer.status == 200 {
+                        return Some(SeatSeen::Held(who));
                     }
+                    assert_eq!((answer.status, answer.code()), (409, "SEAT_TAKEN"));
+                    Some(SeatSeen::Taken(who))
                 };
                 history.note(hold).await;
                 let free = async { Some(SeatSeen::Released(who, release(&mut visitor, &token).await == 1)) };

@@ -1,5 +1,5 @@
 //! A system behind a front door that knows its callers: with an origin secret and a trusted header, as deployments
-//! behind CloudFront are.
+//! behind `CloudFront` are.
 
 use std::time::Duration;
 
@@ -75,11 +75,11 @@ impl Visitor {
     ) -> Answer {
         let [a, b, c, d] = self.address.to_be_bytes();
         let mut known = format!("\r\nx-origin-secret: {ORIGIN_SECRET}\r\n");
-        known += &format!("cloudfront-viewer-address: {a}.{b}.{c}.{d}:443\r\n");
+        known.extend(["cloudfront-viewer-address: ", &format!("{a}.{b}.{c}.{d}:443"), "\r\n"]);
         for (name, value) in
             headers.iter().copied().chain(self.account.as_deref().map(|account| (ACCOUNT_HEADER, account)))
         {
-            known += &format!("{name}: {value}\r\n");
+            known.extend([name, ": ", value, "\r\n"]);
         }
         let request = request(method, target, body).replacen("\r\n", &known, 1);
         self.connection.write(request.as_bytes()).await.expect("the server reads");
