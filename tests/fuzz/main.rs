@@ -269,7 +269,8 @@ fn a_mangled_message_is_facts_and_what_is_wrong_with_the_rest() {
             let text = message.to_string();
             let text = manglings.map_or(text.clone(), |manglings| mangled(&text, &text, &manglings));
             let Ok(unpacked) = outbox::unpack(&text) else { return Ok(()) };
-            let entries: Value = serde_json::from_str(&text).unwrap();
+            // Entries are read one by one: a number that no reader holds spoils its own alone.
+            let Ok(entries) = serde_json::from_str::<Value>(&text) else { return Ok(()) };
             let entries = entries["facts"].as_array().map_or(0, Vec::len);
             prop_assert_eq!(unpacked.facts.len() + unpacked.bad.len(), entries);
             // What was understood is written again and understood alike.
