@@ -149,6 +149,28 @@ fn routes_are_the_same_in_code_contract_and_template() {
 }
 
 #[test]
+fn the_front_door_leads_to_every_route_and_says_what_jari_serve_says() {
+    let door = read("infra/web.yaml");
+    let patterns: Vec<&str> =
+        door.lines().filter_map(|line| line.trim().strip_prefix("- PathPattern: ")).collect();
+    for route in ROUTES {
+        let leads = |pattern: &&&str| match pattern.strip_suffix('*') {
+            Some(start) => route.path.starts_with(start),
+            None => route.path == **pattern,
+        };
+        assert!(
+            patterns.iter().any(|pattern| leads(&pattern)),
+            "{} is no path of infra/web.yaml",
+            route.path
+        );
+    }
+    let page = read("crates/server/src/page.rs");
+    let policy = page.split("const POLICY: &str = \"").nth(1).expect("a policy").split('"').next();
+    let words = |text: &str| text.replace('\\', " ").split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words(&door).contains(&words(policy.expect("its end"))), "infra/web.yaml has another policy");
+}
+
+#[test]
 fn every_outcome_has_a_row_and_every_code_is_described() {
     /// What is no refusal: answers, and what a command deals with itself.
     const ANSWERS: &[&str] = &[
