@@ -51,7 +51,7 @@ pub(crate) const MUTATIONS: &[Mutation] = &[
     ("hold.lua", "if used + count > tonumber(field[8]) then", "if used + count > tonumber(field[8]) + 1 then", "one more than the limit"),
     ("hold.lua", "local used = bought + count_items(items)", "local used = count_items(items)", "the limit of a hold forgets what was bought"),
     ("hold.lua", "tonumber(redis.call('ZSCORE', due, seat)) <= now then", "tonumber(redis.call('ZSCORE', due, seat)) < now then", "a hold lasts a millisecond longer for others"),
-    ("hold.lua", "  if #taken > 0 then return { 'SEAT_TAKEN', unpack(taken) } end\n", "", "a hold takes what it can get of what was named"),
+    ("hold.lua", "  if #taken > 0 then return refused({ 'SEAT_TAKEN', unpack(taken) }) end\n", "", "a hold takes what it can get of what was named"),
     ("hold.lua", "if not live.hold_expires_at then", "if true then", "each hold begins a new budget"),
     ("hold.lua", "  live.expires_at = live.hold_expires_at\n", "", "the session outlives the hold budget"),
     ("hold.lua", "  redis.call('ZADD', active, live.expires_at, token)\n", "", "the slot does not end with the hold budget"),
