@@ -101,7 +101,8 @@ mod tests {
             let Some(length) = length.and_then(|length| length.parse().ok()) else { return };
             let mut body = vec![0; length];
             stream.read_exact(&mut body).unwrap();
-            assert!(head.starts_with("post /live/%40connections/"), "{head}");
+            // The SDK's versions differ in whether they escape the sign.
+            assert!(head.replace("%40", "@").starts_with("post /live/@connections/"), "{head}");
             assert_eq!(body, b"{\"status\":\"ready\"}");
             let status = match head.split(['/', ' ']).nth(4) {
                 Some("there") => "200 OK",
