@@ -131,3 +131,24 @@ async fn a_key_is_bounded_and_may_hold_whatever_is_visible() {
         assert_eq!(keyed(&app, good, SELECT, &count(&token, 1)).await.status, 200, "{good:?}");
     }
 }
+
+#[tokio::test]
+async fn a_replay_comes_before_the_seats_that_are_gone() {
+    let app = App::start().await;
+    let token = app.active().await;
+    let seat = json!({ "token": token, "offeringId": "T1", "seatId": "4D" });
+    let selected = keyed(&app, "select", SELECT, &seat).await;
+    let released = keyed(&app, "release", RELEASE, &seat).await;
+    assert_eq!((selected.status, released.status), (200, 200));
+    let mut shorter = support::sale(app.event.as_str());
+    shorter["offerings"][0]["sections"][0]["seats"] = json!([{ "rows": "1-3", "seats": "A-D" }]);
+    app.apply(&shorter).await;
+    assert_eq!(app.post(SELECT, seat.clone()).await.code(), "SEAT_NOT_FOUND");
+    assert_eq!(keyed(&app, "another", SELECT, &seat).await.code(), "SEAT_NOT_FOUND");
+    assert_eq!(keyed(&app, "select", SELECT, &seat).await.data(), selected.data());
+    assert_eq!(keyed(&app, "release", RELEASE, &seat).await.data(), released.data());
+    let other = json!({ "token": token, "offeringId": "T1", "seatId": "4C" });
+    for (key, path) in [("select", SELECT), ("release", RELEASE)] {
+        assert_eq!(keyed(&app, key, path, &other).await.code(), "IDEMPOTENCY_KEY_REUSED");
+    }
+}

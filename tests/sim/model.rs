@@ -209,8 +209,7 @@ impl Model {
         Ok(answer.unwrap_or_else(|refused| refused))
     }
 
-    /// A request with an Idempotency-Key: a success is remembered and answered again. What does not read (404)
-    /// never gets that far.
+    /// A request with an Idempotency-Key: a success is remembered and answered again, before anything is looked at.
     fn once(
         &mut self,
         who: Option<usize>,
@@ -219,17 +218,18 @@ impl Model {
         resolved: Refused,
         act: impl FnOnce(&mut Self) -> Result<Result<Expect, Expect>, String>,
     ) -> Result<Result<Expect, Expect>, String> {
-        if let Err(refused) = resolved {
-            return Ok(Err(refused));
-        }
-        let Some(key) = key.and_then(|key| Some((self.places[who?].token, key))) else { return act(self) };
-        if let Some((asked, answer)) = self.kept.get(&key) {
+        let key = key.and_then(|key| Some((self.places[who?].token, key)));
+        if let Some((asked, answer)) = key.as_ref().and_then(|key| self.kept.get(key)) {
             return Ok(if asked == ask {
                 Ok(answer.clone())
             } else {
                 refusal(409, "IDEMPOTENCY_KEY_REUSED", Value::Null)
             });
         }
+        if let Err(refused) = resolved {
+            return Ok(Err(refused));
+        }
+        let Some(key) = key else { return act(self) };
         let answer = act(self)?;
         if let Ok(success) = &answer {
             self.kept.insert(key, (ask.clone(), success.clone()));

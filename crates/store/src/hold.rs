@@ -26,7 +26,16 @@ impl Store {
                     edition = self.newest_edition(&hold.event).await?.unwrap_or(edition);
                     continue;
                 }
-                Err(refusal) => return Ok(Err(refusal)),
+                // The places are gone; what a named request was answered while they were there is kept.
+                Err(refusal) if hold.repeatable.is_none() => return Ok(Err(refusal)),
+                Err(refusal) => {
+                    let mut reply = self.run(self.replay_call(hold, request)).await?;
+                    return match reply.word() {
+                        "HELD" => held(&mut reply, &edition).map(Ok),
+                        "IDEMPOTENCY_KEY_REUSED" => reply.refusal().map(Err),
+                        _ => Ok(Err(refusal)),
+                    };
+                }
             };
             let mut reply = self.run(self.hold_call(&edition, hold, request, &wanted)).await?;
             match reply.word() {
@@ -41,6 +50,14 @@ impl Store {
             }
         }
         Err(gave_up("hold"))
+    }
+
+    /// Asks for nothing but the answer that is kept: no edition has this version.
+    fn replay_call<'a>(&self, hold: &'a Hold, request: &str) -> Call<'a> {
+        let repeatable = hold.repeatable.as_ref();
+        let keys = Keys::of(&hold.event).token(hold.token).idempotency(key_of(repeatable));
+        let call = Call::new(&HOLD, keys).arg(self.now_ms()).arg(NO_VERSION).arg(hold.token.to_string());
+        call.arg(request).arg(asked_by(repeatable)).arg("").arg("").arg("").arg(0)
     }
 
     fn hold_call<'a>(
@@ -68,6 +85,9 @@ impl Store {
         call
     }
 }
+
+/// A version that no edition has: a step that is told it answers what is kept of a named request, or STALE.
+pub(crate) const NO_VERSION: &str = "";
 
 /// What a hold asks of the step.
 struct Wanted<'a> {

@@ -5,7 +5,7 @@ use domain::layout::Edition;
 use domain::outcome::{Outcome, Refusal};
 
 use crate::catalogue::{ATTEMPTS, edition_or_refuse, gave_up};
-use crate::hold::{asked_by, key_of};
+use crate::hold::{NO_VERSION, asked_by, key_of};
 use crate::keys::Keys;
 use crate::step::{Call, RELEASE};
 use crate::{Store, StoreError};
@@ -24,16 +24,18 @@ impl Store {
                     edition = self.newest_edition(&release.event).await?.unwrap_or(edition);
                     continue;
                 }
-                Err(refusal) => return Ok(Err(refusal)),
+                // The places are gone; what a named request was answered while they were there is kept.
+                Err(refusal) if release.repeatable.is_none() => return Ok(Err(refusal)),
+                Err(refusal) => {
+                    let mut reply = self.run(self.release_call(release, NO_VERSION).arg("seats")).await?;
+                    return match reply.word() {
+                        "RELEASED" => reply.small().map(Ok),
+                        "IDEMPOTENCY_KEY_REUSED" => reply.refusal().map(Err),
+                        _ => Ok(Err(refusal)),
+                    };
+                }
             };
-            let repeatable = release.repeatable.as_ref();
-            let keys = Keys::of(&release.event).token(release.token).idempotency(key_of(repeatable));
-            let mut call = Call::new(&RELEASE, keys)
-                .arg(self.now_ms())
-                .arg(edition.version)
-                .arg(release.token.to_string())
-                .arg(asked_by(repeatable))
-                .arg(mode);
+            let mut call = self.release_call(release, &edition.version.to_string()).arg(mode);
             for place in places {
                 call = call.arg(place);
             }
@@ -45,6 +47,13 @@ impl Store {
             }
         }
         Err(gave_up("release"))
+    }
+
+    fn release_call<'a>(&self, release: &'a Release, version: &str) -> Call<'a> {
+        let repeatable = release.repeatable.as_ref();
+        let keys = Keys::of(&release.event).token(release.token).idempotency(key_of(repeatable));
+        let call = Call::new(&RELEASE, keys).arg(self.now_ms()).arg(version);
+        call.arg(release.token.to_string()).arg(asked_by(repeatable))
     }
 }
 
