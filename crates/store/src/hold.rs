@@ -5,6 +5,7 @@ use domain::items::{Items, Units};
 use domain::layout::{Edition, Section};
 use domain::outcome::{Held, Outcome, Refusal};
 use domain::{OfferingId, SeatName, SectionId};
+use redis::ToRedisArgs;
 
 use crate::catalogue::{ATTEMPTS, edition_or_refuse, gave_up};
 use crate::keys::Keys;
@@ -54,10 +55,14 @@ impl Store {
 
     /// Asks for nothing but the answer that is kept: no edition has this version.
     fn replay_call<'a>(&self, hold: &'a Hold, request: &str) -> Call<'a> {
+        self.hold_head(hold, NO_VERSION, request).arg("").arg("").arg("").arg(0)
+    }
+
+    fn hold_head<'a>(&self, hold: &'a Hold, version: impl ToRedisArgs, request: &str) -> Call<'a> {
         let repeatable = hold.repeatable.as_ref();
         let keys = Keys::of(&hold.event).token(hold.token).idempotency(key_of(repeatable));
-        let call = Call::new(&HOLD, keys).arg(self.now_ms()).arg(NO_VERSION).arg(hold.token.to_string());
-        call.arg(request).arg(asked_by(repeatable)).arg("").arg("").arg("").arg(0)
+        let call = Call::new(&HOLD, keys).arg(self.now_ms()).arg(version).arg(hold.token.to_string());
+        call.arg(request).arg(asked_by(repeatable))
     }
 
     fn hold_call<'a>(
@@ -67,14 +72,8 @@ impl Store {
         request: &str,
         wanted: &Wanted<'_>,
     ) -> Call<'a> {
-        let repeatable = hold.repeatable.as_ref();
-        let keys = Keys::of(&hold.event).token(hold.token).idempotency(key_of(repeatable));
-        let mut call = Call::new(&HOLD, keys)
-            .arg(self.now_ms())
-            .arg(edition.version)
-            .arg(hold.token.to_string())
-            .arg(request)
-            .arg(asked_by(repeatable))
+        let mut call = self
+            .hold_head(hold, edition.version, request)
             .arg(wanted.section.number)
             .arg(wanted.section.price)
             .arg(wanted.mode)

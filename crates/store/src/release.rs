@@ -3,6 +3,7 @@
 use domain::command::Release;
 use domain::layout::Edition;
 use domain::outcome::{Outcome, Refusal};
+use redis::ToRedisArgs;
 
 use crate::catalogue::{ATTEMPTS, edition_or_refuse, gave_up};
 use crate::hold::{NO_VERSION, asked_by, key_of};
@@ -27,7 +28,7 @@ impl Store {
                 // The places are gone; what a named request was answered while they were there is kept.
                 Err(refusal) if release.repeatable.is_none() => return Ok(Err(refusal)),
                 Err(refusal) => {
-                    let mut reply = self.run(self.release_call(release, NO_VERSION).arg("seats")).await?;
+                    let mut reply = self.run(self.release_head(release, NO_VERSION).arg("seats")).await?;
                     return match reply.word() {
                         "RELEASED" => reply.small().map(Ok),
                         "IDEMPOTENCY_KEY_REUSED" => reply.refusal().map(Err),
@@ -35,7 +36,7 @@ impl Store {
                     };
                 }
             };
-            let mut call = self.release_call(release, &edition.version.to_string()).arg(mode);
+            let mut call = self.release_head(release, edition.version).arg(mode);
             for place in places {
                 call = call.arg(place);
             }
@@ -49,7 +50,7 @@ impl Store {
         Err(gave_up("release"))
     }
 
-    fn release_call<'a>(&self, release: &'a Release, version: &str) -> Call<'a> {
+    fn release_head<'a>(&self, release: &'a Release, version: impl ToRedisArgs) -> Call<'a> {
         let repeatable = release.repeatable.as_ref();
         let keys = Keys::of(&release.event).token(release.token).idempotency(key_of(repeatable));
         let call = Call::new(&RELEASE, keys).arg(self.now_ms()).arg(version);
