@@ -61,6 +61,16 @@ where
     value.parse().map_err(|error| ConfigError { name, reason: format!("is {value:?}: {error}") })
 }
 
+/// An error for a key that is too short to be a secret.
+fn secrets_only(keys: &[(&'static str, Option<&str>)]) -> Result<(), ConfigError> {
+    for &(name, key) in keys {
+        if key.is_some_and(|key| key.len() < SECRET_CHARACTERS) {
+            return Err(ConfigError { name, reason: format!("is shorter than {SECRET_CHARACTERS}") });
+        }
+    }
+    Ok(())
+}
+
 /// How to reach Redis.
 pub fn store() -> Result<StoreConfig, ConfigError> {
     Ok(StoreConfig {
@@ -82,11 +92,7 @@ pub struct MasterKeys {
 impl MasterKeys {
     /// Keys from their texts; an error for one that is too short to be a secret.
     pub fn new(current: &str, previous: Option<&str>) -> Result<Self, ConfigError> {
-        for (name, key) in [("MASTER_KEY", Some(current)), ("PREVIOUS_MASTER_KEY", previous)] {
-            if key.is_some_and(|key| key.len() < SECRET_CHARACTERS) {
-                return Err(ConfigError { name, reason: format!("is shorter than {SECRET_CHARACTERS}") });
-            }
-        }
+        secrets_only(&[("MASTER_KEY", Some(current)), ("PREVIOUS_MASTER_KEY", previous)])?;
         Ok(Self {
             current: current.as_bytes().to_vec(),
             previous: previous.map(|key| key.as_bytes().to_vec()),
@@ -192,13 +198,9 @@ fn trusted_account_header(name: &str, origin_secret: Option<&str>) -> Result<Hea
 
 /// The secrets shared with the payment provider; without any, no payment is taken.
 pub fn payment_keys() -> Result<PaymentKeys, ConfigError> {
-    let keys = ["PAYMENT_KEY", "OTHER_PAYMENT_KEY"].map(|name| (name, optional(name)));
-    for (name, key) in &keys {
-        if key.as_ref().is_some_and(|key| key.len() < SECRET_CHARACTERS) {
-            return Err(ConfigError { name, reason: format!("is shorter than {SECRET_CHARACTERS}") });
-        }
-    }
-    Ok(PaymentKeys::new(keys.iter().filter_map(|(_, key)| key.as_deref())))
+    let (key, other) = (optional("PAYMENT_KEY"), optional("OTHER_PAYMENT_KEY"));
+    secrets_only(&[("PAYMENT_KEY", key.as_deref()), ("OTHER_PAYMENT_KEY", other.as_deref())])?;
+    Ok(PaymentKeys::new([key.as_deref(), other.as_deref()].into_iter().flatten()))
 }
 
 fn event(name: &'static str) -> Result<Option<EventId>, ConfigError> {
