@@ -8,7 +8,7 @@ use redis::aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig};
 use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
 use redis::cluster_read_routing::RandomReplicaStrategy;
-use redis::{Client, Cmd, RedisError, TlsCertificates, Value};
+use redis::{Client, Cmd, FromRedisValue, RedisError, TlsCertificates, Value};
 use tokio::sync::OnceCell;
 
 use crate::{Bench, Store, StoreError};
@@ -185,6 +185,16 @@ impl Store {
             answer => answer,
         };
         answer.map_err(|error| classified(step, error))
+    }
+
+    /// What a plain command answers, read.
+    pub(crate) async fn read<T: FromRedisValue>(
+        &self,
+        name: &'static str,
+        command: &Cmd,
+    ) -> Result<T, StoreError> {
+        redis::from_redis_value(self.query(name, command).await?)
+            .map_err(|error| StoreError::Malformed { step: name, reply: error.to_string() })
     }
 
     /// Like [`Store::query`], by a script's digest; `source` makes the same command with the script itself.

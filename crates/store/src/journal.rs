@@ -37,9 +37,7 @@ impl Store {
         let start = from.map_or_else(|| "-".to_owned(), |id| id.to_string());
         let mut command = redis::cmd("XRANGE");
         command.arg(Keys::of(event).name(KeyName::Journal)).arg(start).arg(until_ms).arg("COUNT").arg(PAGE);
-        let entries = self.query("XRANGE", &command).await?;
-        let entries: Vec<(String, Vec<String>)> = redis::from_redis_value(entries)
-            .map_err(|error| StoreError::Malformed { step: "XRANGE", reply: error.to_string() })?;
+        let entries: Vec<(String, Vec<String>)> = self.read("XRANGE", &command).await?;
         if entries.is_empty() {
             return Ok(JournalPage::default());
         }
@@ -79,12 +77,8 @@ impl Store {
 
     /// Redis' clock, by which journal entries are stamped: a driver's clock does not move it.
     pub async fn redis_time_ms(&self) -> Result<u64, StoreError> {
-        let malformed = |reply: String| StoreError::Malformed { step: "TIME", reply };
-        let reply = self.query("TIME", &redis::cmd("TIME")).await?;
-        match redis::from_redis_value::<(u64, u64)>(reply) {
-            Ok((seconds, micros)) => Ok(seconds * 1000 + micros / 1000),
-            Err(error) => Err(malformed(error.to_string())),
-        }
+        let (seconds, micros): (u64, u64) = self.read("TIME", &redis::cmd("TIME")).await?;
+        Ok(seconds * 1000 + micros / 1000)
     }
 }
 

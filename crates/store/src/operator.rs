@@ -40,9 +40,7 @@ impl Store {
     /// Free places by the section's number.
     pub async fn stock(&self, event: &EventId) -> Result<BTreeMap<u32, i64>, StoreError> {
         let command = redis::cmd("HGETALL").arg(Keys::of(event).name(KeyName::Stock)).clone();
-        let stock = self.query("HGETALL", &command).await?;
-        let stock: BTreeMap<String, String> = redis::from_redis_value(stock)
-            .map_err(|error| StoreError::Malformed { step: "HGETALL", reply: error.to_string() })?;
+        let stock: BTreeMap<String, String> = self.read("HGETALL", &command).await?;
         // The stock's own sequence is the one field that is no section.
         Ok(stock
             .iter()
@@ -55,9 +53,7 @@ impl Store {
     pub async fn waiting(&self, event: &EventId, cursor: u64) -> Result<WaitingPage, StoreError> {
         let key = Keys::of(event).name(KeyName::Waiting);
         let command = redis::cmd("ZSCAN").arg(key).arg(cursor).arg("COUNT").arg(PAGE).clone();
-        let page = self.query("ZSCAN", &command).await?;
-        let (next, places): (u64, Vec<(String, String)>) = redis::from_redis_value(page)
-            .map_err(|error| StoreError::Malformed { step: "ZSCAN", reply: error.to_string() })?;
+        let (next, places): (u64, Vec<(String, String)>) = self.read("ZSCAN", &command).await?;
         let read = |(token, score): (String, String)| {
             Some(WaitingPlace { token: token.parse().ok()?, score: score.parse().ok()? })
         };

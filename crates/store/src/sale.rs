@@ -149,9 +149,7 @@ impl Store {
 
     /// The ids of all events, in order.
     pub async fn events(&self) -> Result<Vec<EventId>, StoreError> {
-        let members = self.query("SMEMBERS", redis::cmd("SMEMBERS").arg(EVENTS)).await?;
-        let members: Vec<String> = redis::from_redis_value(members)
-            .map_err(|error| StoreError::Malformed { step: "SMEMBERS", reply: error.to_string() })?;
+        let members: Vec<String> = self.read("SMEMBERS", redis::cmd("SMEMBERS").arg(EVENTS)).await?;
         let mut events: Vec<EventId> = members.iter().filter_map(|id| id.parse().ok()).collect();
         events.sort();
         Ok(events)

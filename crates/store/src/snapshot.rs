@@ -135,9 +135,7 @@ impl Store {
         let mut cursor = String::from("0");
         loop {
             let page = redis::cmd(command).arg(&key).arg(&cursor).arg("COUNT").arg(PAGE).clone();
-            let (next, items): (String, Vec<String>) =
-                redis::from_redis_value(self.query(command, &page).await?)
-                    .map_err(|error| StoreError::Malformed { step: command, reply: error.to_string() })?;
+            let (next, items): (String, Vec<String>) = self.read(command, &page).await?;
             let mut items = items.into_iter();
             while let (Some(name), Some(value)) = (items.next(), items.next()) {
                 all.insert(name, value);
@@ -178,8 +176,7 @@ impl Store {
             for token in page {
                 command.arg(token.to_string());
             }
-            let accounts: Vec<Option<String>> = redis::from_redis_value(self.query("HMGET", &command).await?)
-                .map_err(|error| StoreError::Malformed { step: "HMGET", reply: error.to_string() })?;
+            let accounts: Vec<Option<String>> = self.read("HMGET", &command).await?;
             let found = page.iter().zip(accounts);
             owners.extend(found.filter_map(|(token, account)| Some((*token, account?.parse().ok()?))));
         }
@@ -193,8 +190,7 @@ impl Store {
         let mut twice = Vec::new();
         for tokens in active.chunks(PAGE) {
             let scores = redis::cmd("ZMSCORE").arg(&waiting).arg(tokens).clone();
-            let scores: Vec<Option<String>> = redis::from_redis_value(self.query("ZMSCORE", &scores).await?)
-                .map_err(|error| StoreError::Malformed { step: "ZMSCORE", reply: error.to_string() })?;
+            let scores: Vec<Option<String>> = self.read("ZMSCORE", &scores).await?;
             let found = tokens.iter().zip(scores).filter(|(_, score)| score.is_some());
             twice.extend(found.filter_map(|(token, _)| token.parse::<Token>().ok()));
         }

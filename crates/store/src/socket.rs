@@ -60,9 +60,8 @@ impl Store {
     /// The token of an account's place.
     async fn token_of(&self, event: &EventId, account: &Account) -> Result<Option<Token>, StoreError> {
         let key = Keys::of(event).name(KeyName::Accounts);
-        let token = self.query("HGET", redis::cmd("HGET").arg(key).arg(account.as_str())).await?;
-        let token: Option<String> = redis::from_redis_value(token)
-            .map_err(|error| StoreError::Malformed { step: "HGET", reply: error.to_string() })?;
+        let command = redis::cmd("HGET").arg(key).arg(account.as_str()).clone();
+        let token: Option<String> = self.read("HGET", &command).await?;
         Ok(token.and_then(|token| token.parse().ok()))
     }
 
