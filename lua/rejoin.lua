@@ -12,8 +12,9 @@
 --            NOT_OPEN opens_at
 --            KNOWN ticket_number place view: the same place, or a lapsed one back at its old score; a drawn place has
 --            no ticket number
---            REQUEUED ticket_number place view: the same token at the end of the line
 --            ELSEWHERE token: the token has no place, and the account has one by another
+--            JOURNAL_FULL: too many facts wait for the queues, so nobody gets a place at the end of the line
+--            REQUEUED ticket_number place view: the same token at the end of the line
 --            JOINED ticket_number place view: the new token at the end of the line
 -- COMPLEXITY O(log n) in the line
 local meta, sequence, waiting, remaining, called = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
@@ -31,7 +32,7 @@ local new_drawn_score, account, counted = ARGV[5], ARGV[6], ARGV[7]
 
 local now = clock(now_ms)
 local view, field = read_line(meta, now, 'joinsPerAddressPerSecond', 'preQueue', 'requireAccount', 'activeMs',
-  'closesAt')
+  'closesAt', 'joinsRefused')
 if not view then return { 'EVENT_NOT_FOUND' } end
 local retry_after_ms = counted ~= '1' and over_limit(join_rate, field[9])
 if retry_after_ms then return { 'RATE_LIMIT', retry_after_ms } end
@@ -78,9 +79,11 @@ if place[1] == 'NOT_FOUND' then
   if score then return answer('JOINED', false, waiting_place(keys, new_token, tonumber(score), status)) end
   local elsewhere = account ~= '' and redis.call('HGET', accounts, account)
   if elsewhere and elsewhere ~= token then return { 'ELSEWHERE', elsewhere } end
+  if field[14] == '1' then return { 'JOURNAL_FULL' } end
   return enter_at_the_end('JOINED', new_token, account, new_drawn_score)
 end
 
+if place[2] == 0 and field[14] == '1' then return { 'JOURNAL_FULL' } end
 stir(sockets_due, { token })
 if not call then
   end_visit('ADMISSION_EXPIRED')

@@ -16,7 +16,8 @@
 //! | `TRUSTED_ACCOUNT_HEADER` | the HTTP functions | the header in which whoever sends the origin secret names the buyer; needs `ORIGIN_SECRET` |
 //! | `PAYMENT_KEY`, `OTHER_PAYMENT_KEY` | pay | secrets of at least 32 characters that the payment provider signs with; both are good |
 //! | `CORS_ORIGINS` | the HTTP functions | origins whose pages may read answers, joined by commas; `*`: all |
-//! | `BOOKINGS_QUEUE_URL`, `LINE_QUEUE_URL` | book, relay | the two queues |
+//! | `BOOKINGS_QUEUE_URL`, `LINE_QUEUE_URL` | book, pay, relay; admit reads the first | the two queues |
+//! | `JOURNAL_LIMIT` | admit, `jari serve` | facts of a sale that may wait for the queues; from there on nobody new joins until half of them are left; default 2000000, some 200 MB of Redis |
 //! | `PUSHES_QUEUE_URL` | admit | the queue of what sockets are told |
 //! | `GONE_QUEUE_URL` | push | the queue of sockets that are no more |
 //! | `SOCKETS_ENDPOINT` | push | `https://` address of the WebSocket API's stage, for `@connections` |
@@ -236,6 +237,17 @@ pub fn queues(operation_timeout: std::time::Duration) -> Result<outbox::SqsConfi
         line_url: required("LINE_QUEUE_URL")?,
         operation_timeout,
     })
+}
+
+/// The queue of bookings alone.
+#[cfg(feature = "sqs")]
+pub fn bookings_queue(operation_timeout: std::time::Duration) -> Result<outbox::SqsQueue, ConfigError> {
+    Ok(outbox::SqsQueue::new(required("BOOKINGS_QUEUE_URL")?, operation_timeout))
+}
+
+/// Facts in a sale's journal from which on nobody new joins.
+pub fn journal_limit() -> Result<u64, ConfigError> {
+    parsed("JOURNAL_LIMIT", store::JOURNAL_LIMIT)
 }
 
 /// The queue of what sockets are told.

@@ -48,6 +48,8 @@ pub enum Refusal {
     IdempotencyKeyReused,
     /// Maintenance: no hold and no booking.
     Maintenance,
+    /// Too many facts wait for the queues: nobody new joins.
+    JournalFull,
     /// The token has no live session and never had one in this visit.
     NotAdmitted,
     /// The token's session is over.

@@ -5,7 +5,7 @@ use futures::future::BoxFuture;
 /// Why nobody can say how much waits.
 #[derive(Debug, thiserror::Error)]
 #[error("how much waits in the queue of bookings is not known: {0}")]
-pub struct BacklogError(pub(crate) String);
+pub struct BacklogError(pub String);
 
 /// Looks at the queue of bookings.
 pub trait Backlog: Send + Sync {
