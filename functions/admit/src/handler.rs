@@ -7,6 +7,7 @@ pub use push::{PUSH_INTERVAL, push_all, push_event, run_pushing};
 
 use std::time::Duration;
 
+use bootstrap::metrics;
 use domain::outcome::SaleStatus;
 use domain::{EventId, ReservationId};
 use futures::future::join_all;
@@ -27,7 +28,9 @@ pub async fn run(store: &Store, run: Duration) -> Result<(), StoreError> {
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
         ticks.tick().await;
-        if !tick_all(store).await? || Instant::now() + INTERVAL > end {
+        let alive = tick_all(store).await?;
+        metrics::flush();
+        if !alive || Instant::now() + INTERVAL > end {
             return Ok(());
         }
     }
@@ -38,30 +41,55 @@ pub async fn run(store: &Store, run: Duration) -> Result<(), StoreError> {
 pub async fn tick_all(store: &Store) -> Result<bool, StoreError> {
     let events = store.events().await?;
     let ticked = join_all(events.iter().map(|event| tick_event(store, event))).await;
-    Ok(ticked.into_iter().any(|alive| alive))
+    count(&ticked);
+    Ok(ticked.into_iter().any(|ticked| ticked.alive))
 }
 
-/// One tick of a sale: whether another should follow.
-pub async fn tick_event(store: &Store, event: &EventId) -> bool {
+/// What a tick of a sale came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ticked {
+    /// Whether another should follow.
+    pub alive: bool,
+    /// What the last step did and found; none where it failed or was refused.
+    pub tick: Option<Tick>,
+}
+
+/// Sums over some of the sales would tell of a shorter line than there is.
+fn count(ticked: &[Ticked]) {
+    let Some(ticks) = ticked.iter().map(|ticked| ticked.tick.as_ref()).collect::<Option<Vec<_>>>() else {
+        return;
+    };
+    let sum = |of: fn(&Tick) -> u64| ticks.iter().map(|tick| of(tick)).sum::<u64>() as f64;
+    metrics::TICKS.add(1);
+    metrics::WAITING.set(sum(|tick| tick.waiting));
+    metrics::ACTIVE.set(sum(|tick| tick.active));
+    metrics::REMAINING.set(sum(|tick| tick.remaining));
+}
+
+/// One tick of a sale.
+pub async fn tick_event(store: &Store, event: &EventId) -> Ticked {
+    let mut last = None;
     for _ in 0..CALLS_A_TICK {
         match store.admit(event).await {
             Ok(Ok(tick)) => {
+                metrics::ADMITTED.add(tick.admitted);
                 expire(store, &tick.overdue).await;
                 if !tick.more {
-                    return is_alive(&tick);
+                    return Ticked { alive: is_alive(&tick), tick: Some(tick) };
                 }
+                last = Some(tick);
             }
             Ok(Err(refusal)) => {
                 tracing::warn!(%event, ?refusal, "tick refused");
-                return false;
+                return Ticked { alive: false, tick: None };
             }
             Err(error) => {
                 tracing::error!(%event, %error, "tick failed");
-                return true;
+                return Ticked { alive: true, tick: None };
             }
         }
     }
-    true
+    Ticked { alive: true, tick: last }
 }
 
 /// End what was not paid in time, each by its own step: a payment at the same instant wins or loses whole. One that

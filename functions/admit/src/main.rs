@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bootstrap::{config, start_telemetry};
+use bootstrap::{config, metrics, start_telemetry};
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use serde_json::Value;
 use store::Store;
@@ -15,7 +15,7 @@ async fn main() -> anyhow::Result<()> {
     start_telemetry();
     let (store, pushes) = (Store::new(&config::store()?)?, config::pushes_queue(SEND_TIMEOUT)?);
     let run = async |_: LambdaEvent<Value>| {
-        admit::run_pushing(&store, &pushes, admit::RUN).await.map_err(Error::from)
+        metrics::flushed(admit::run_pushing(&store, &pushes, admit::RUN)).await.map_err(Error::from)
     };
     lambda_runtime::run(service_fn(run)).await.map_err(anyhow::Error::from_boxed)
 }
