@@ -24,6 +24,7 @@
 //! | `AUTHORIZER_EVENT_ID` | authorizer | the one sale whose buyers are let in; default: any |
 //! | `AUTHORIZER_CHECKS_SESSION` | authorizer | `true`: look in Redis too whether the session lives; default `false` |
 //! | `DATABASE_URL` | persist, admin | `postgres://` address, credentials included |
+//! | `SYSTEM_NAME` | all | which system metrics are told for, where an account has several; default `jari` |
 //! | `LOG_LEVEL` | all | `error`, `warn`, `info` (default), `debug` or a filter by module |
 
 use std::borrow::Cow;
@@ -273,9 +274,15 @@ pub(crate) fn log_level() -> String {
     optional("LOG_LEVEL").unwrap_or_else(|| "info".to_owned())
 }
 
-/// Whether Lambda runs this process.
-pub(crate) fn is_lambda() -> bool {
-    env::var_os("AWS_LAMBDA_RUNTIME_API").is_some()
+/// Which system metrics are told for.
+pub(crate) fn system_name() -> String {
+    optional("SYSTEM_NAME").unwrap_or_else(|| "jari".to_owned())
+}
+
+/// The function that Lambda runs in this process, if it does.
+pub(crate) fn lambda_function() -> Option<String> {
+    optional("AWS_LAMBDA_RUNTIME_API")?;
+    Some(optional("AWS_LAMBDA_FUNCTION_NAME").unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -134,6 +134,7 @@ impl LocalQueue {
             tracing::error!(%error, "a message is refused and stays in the journal");
         } else {
             tracing::error!(file = %self.dead_letters.display(), "a message went to the dead letters");
+            metrics::DEAD_LETTERS.add(1);
         }
         written.is_ok()
     }

@@ -9,6 +9,7 @@ pub use push::{PUSH_INTERVAL, push_all, push_event};
 
 use std::time::Duration;
 
+use bootstrap::metrics;
 use domain::outcome::SaleStatus;
 use domain::{EventId, ReservationId};
 use futures::future::{join, join_all};
@@ -56,7 +57,9 @@ pub async fn run_ticks(store: &Store, pressure: &Pressure, run: Duration) -> Res
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
         ticks.tick().await;
-        if !tick_all(store, pressure.load()).await? || Instant::now() + INTERVAL > end {
+        let alive = tick_all(store, pressure.load()).await?;
+        metrics::flush();
+        if !alive || Instant::now() + INTERVAL > end {
             return Ok(());
         }
     }
@@ -67,30 +70,56 @@ pub async fn run_ticks(store: &Store, pressure: &Pressure, run: Duration) -> Res
 pub async fn tick_all(store: &Store, load: Load) -> Result<bool, StoreError> {
     let events = store.events().await?;
     let ticked = join_all(events.iter().map(|event| tick_event(store, event, load))).await;
-    Ok(ticked.into_iter().any(|alive| alive))
+    count(&ticked);
+    Ok(ticked.into_iter().any(|ticked| ticked.alive))
 }
 
-/// One tick of a sale: whether another should follow.
-pub async fn tick_event(store: &Store, event: &EventId, load: Load) -> bool {
+/// What a tick of a sale came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ticked {
+    /// Whether another should follow.
+    pub alive: bool,
+    /// What the last step did and found; none where it failed or was refused.
+    pub tick: Option<Tick>,
+}
+
+/// Sums over some of the sales would tell of a shorter line than there is.
+fn count(ticked: &[Ticked]) {
+    let Some(ticks) = ticked.iter().map(|ticked| ticked.tick.as_ref()).collect::<Option<Vec<_>>>() else {
+        return;
+    };
+    let sum = |of: fn(&Tick) -> u64| ticks.iter().map(|tick| of(tick)).sum::<u64>() as f64;
+    metrics::TICKS.add(1);
+    metrics::WAITING.set(sum(|tick| tick.waiting));
+    metrics::ACTIVE.set(sum(|tick| tick.active));
+    metrics::REMAINING.set(sum(|tick| tick.remaining));
+    metrics::BACKPRESSURE.set(ticks.iter().map(|tick| tick.pace_factor).fold(1.0, f64::min));
+}
+
+/// One tick of a sale.
+pub async fn tick_event(store: &Store, event: &EventId, load: Load) -> Ticked {
+    let mut last = None;
     for _ in 0..CALLS_A_TICK {
         match store.admit(event, load).await {
             Ok(Ok(tick)) => {
+                metrics::ADMITTED.add(tick.admitted);
                 expire(store, &tick.overdue).await;
                 if !tick.more {
-                    return is_alive(&tick);
+                    return Ticked { alive: is_alive(&tick), tick: Some(tick) };
                 }
+                last = Some(tick);
             }
             Ok(Err(refusal)) => {
                 tracing::warn!(%event, ?refusal, "tick refused");
-                return false;
+                return Ticked { alive: false, tick: None };
             }
             Err(error) => {
                 tracing::error!(%event, %error, "tick failed");
-                return true;
+                return Ticked { alive: true, tick: None };
             }
         }
     }
-    true
+    Ticked { alive: true, tick: last }
 }
 
 /// End what was not paid in time, each by its own step: a payment at the same instant wins or loses whole. One that

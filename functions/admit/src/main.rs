@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use admit::AdmitState;
-use bootstrap::{config, start_telemetry};
+use bootstrap::{config, metrics, start_telemetry};
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use serde_json::Value;
 use store::Store;
@@ -20,6 +20,8 @@ async fn main() -> anyhow::Result<()> {
         backlog: Box::new(config::bookings_queue(QUEUE_TIMEOUT)?),
         journal_limit: config::journal_limit()?,
     };
-    let run = async |_: LambdaEvent<Value>| admit::run(&state, admit::RUN).await.map_err(Error::from);
+    let run = async |_: LambdaEvent<Value>| {
+        metrics::flushed(admit::run(&state, admit::RUN)).await.map_err(Error::from)
+    };
     lambda_runtime::run(service_fn(run)).await.map_err(anyhow::Error::from_boxed)
 }
