@@ -13,6 +13,7 @@ mod keyed;
 mod keys;
 mod line;
 mod payment;
+mod pressure;
 mod push;
 mod round_trips;
 mod seats;

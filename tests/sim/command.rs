@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use domain::Token;
 use fastrand::Rng;
+use store::{BookingsWaiting, Load};
 
 use crate::model::{Model, Reservation, State};
 use crate::rules::{Edit, Habit, LETTERS, Seat, SeatState};
@@ -66,7 +67,7 @@ pub(crate) enum Command {
     },
     Expire(u8),
     Sweep,
-    Tick,
+    Tick(u8),
     Pass(i64),
     Until(Moment, i64),
     /// An operator's change, and at once what it is about, by the other instance.
@@ -104,7 +105,7 @@ pub(crate) enum Ask {
     Cancel { reservation: Option<usize>, owner: Owner },
     Pay { reservation: Option<usize>, payment: u8, money: Money },
     Expire { reservation: Option<usize> },
-    Tick,
+    Tick(Load),
     Change(Change),
     Failover { lost: Option<usize> },
     Recover,
@@ -184,11 +185,13 @@ fn by_habit(habit: Habit, command: Command, rng: &mut Rng) -> Command {
             | Command::Release(..)
             | Command::Book { .. },
         ) if rng.u8(..10) < 9 => match rng.u8(..4) {
-            0 => Command::Tick,
+            0 => Command::Tick(rng.u8(..)),
             1 => Command::Pass(1_000),
             _ => Command::Join(account(rng)),
         },
-        (Habit::Absent, Command::Operate(_) | Command::Overtaken(_)) if rng.u8(..5) > 0 => Command::Tick,
+        (Habit::Absent, Command::Operate(_) | Command::Overtaken(_)) if rng.u8(..5) > 0 => {
+            Command::Tick(rng.u8(..))
+        }
         // Second by second: over a jump the bank is full anyway.
         (Habit::Absent, Command::Pass(_) | Command::Until(..) | Command::Brink(..)) => Command::Pass(1_000),
         (Habit::Regular, Command::Join(_)) => Command::Join(Some(rng.u8(..3))),
@@ -243,7 +246,7 @@ fn command(rng: &mut Rng) -> Command {
         615..655 => Command::Pay { reservation: rng.u8(..), payment: rng.u8(..2), money: money(rng) },
         655..665 => Command::Expire(rng.u8(..)),
         665..675 => Command::Sweep,
-        675..790 => Command::Tick,
+        675..790 => Command::Tick(rng.u8(..)),
         790..845 => Command::Pass([1, 250, 999, 1_000, 1_000, 1_001, 3_000, 10_000][rng.usize(..8)]),
         845..860 => Command::Until(moment(rng), rng.i64(-1..=1)),
         860..905 => Command::Brink(moment(rng), rng.i64(-1..=1), rng.u8(..)),
@@ -302,6 +305,31 @@ fn moment(rng: &mut Rng) -> Moment {
     }
 }
 
+/// What a tick is told: mostly that nothing waits and that the journal is short.
+fn load(pick: u8, model: &Model) -> Load {
+    let bearable = f64::from(model.rules.backpressure_seconds.unwrap_or(1)) * model.rules.per_second;
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a handful")]
+    let messages = |part: f64| BookingsWaiting::Messages((bearable * part).round() as u64);
+    let backlog = match pick % 16 {
+        0 => BookingsWaiting::Unknown,
+        1 => BookingsWaiting::TooMany,
+        2 => messages(1.0),
+        3 => messages(1.25),
+        4 => messages(1.5),
+        5 => messages(2.0),
+        6 => messages(3.0),
+        _ => BookingsWaiting::Messages(0),
+    };
+    let journal_limit = match pick / 16 {
+        0 => model.journal,
+        1 => model.journal + 1,
+        2 => 2 * model.journal,
+        3 => 2 * model.journal - 1,
+        _ => store::JOURNAL_LIMIT,
+    };
+    Load { backlog, journal_limit }
+}
+
 /// What a command means as the sale stands; nothing where there is nothing that it could mean.
 pub(crate) fn settled(command: Command, model: &Model) -> Option<Ask> {
     let named = |account: Option<u8>| account.map(|account| format!("account {account}"));
@@ -358,7 +386,7 @@ pub(crate) fn settled(command: Command, model: &Model) -> Option<Ask> {
             Ask::Pay { reservation: reservation(pick, model), payment, money }
         }
         Command::Expire(pick) => Ask::Expire { reservation: Some(reservation(pick, model)?) },
-        Command::Tick => Ask::Tick,
+        Command::Tick(pick) => Ask::Tick(load(pick, model)),
         Command::Pass(ms) => Ask::Pass(ms),
         Command::Until(moment, off) => Ask::Pass((next(moment, model)?.0 + off - model.now).max(0)),
         Command::Operate(pick) => Ask::Change(change(pick)),
@@ -509,9 +537,9 @@ pub(crate) fn brink(moment: Moment, off: i64, pick: u8, model: &Model) -> Option
         (Moment::ClaimEnd | Moment::SessionEnd | Moment::ReentryEnd, 4) => Ask::Rejoin { who, account: None },
         (Moment::PaymentDue, 0 | 1) => Ask::Pay { reservation: subject, payment: 0, money: Money::Right },
         (Moment::PaymentDue, 2 | 3) => Ask::Expire { reservation: subject },
-        (Moment::PaymentDue | Moment::Reminder, _) => Ask::Tick,
+        (Moment::PaymentDue | Moment::Reminder, _) => Ask::Tick(Load::default()),
         (Moment::Opening, 0 | 1) | (Moment::Close, 0) => Ask::Join { account: None },
-        (Moment::Opening, 2 | 3) => Ask::Tick,
+        (Moment::Opening, 2 | 3) => Ask::Tick(Load::default()),
         (Moment::Close, 1 | 2) => hold(active, counted),
         (Moment::Opening | Moment::Close, _) => {
             Ask::Poll { who: place(Who::In("WAITING", pick), model), keyed: true }

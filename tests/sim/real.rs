@@ -12,7 +12,7 @@ use domain::reservation::{Reservation, ReservedPlaces};
 use domain::{EventId, Millis, ReservationId, SeatName, Token};
 use gateway::{Gate, KeyRing, PlaceKey};
 use serde_json::{Value, json};
-use store::{Applied, Bench, KeyName, Keys, Recovery, Snapshot, StatusChange, StoreConfig, Tick};
+use store::{Applied, Bench, KeyName, Keys, Load, Recovery, Snapshot, StatusChange, StoreConfig, Tick};
 use support::{Answer, App, Call, MASTER_KEY, gate};
 
 use crate::command::{Ask, Change, Choice, Named, Owner, UNKNOWN};
@@ -118,7 +118,7 @@ impl Real {
                     Err(error) => error.to_string(),
                 }
             }
-            Ask::Tick => match app.store.admit(&app.event).await {
+            Ask::Tick(load) => match app.store.admit(&app.event, *load).await {
                 Ok(Ok(tick)) => tick_text(&tick),
                 other => format!("{other:?}"),
             },
@@ -409,7 +409,7 @@ impl Real {
             address: Address::of(IpAddr::V4(Ipv4Addr::LOCALHOST)),
         };
         let outcomes = [
-            store.admit(&nowhere).await.map(|known| known.map(drop)),
+            store.admit(&nowhere, Load::default()).await.map(|known| known.map(drop)),
             store.session(&nowhere, *UNKNOWN).await.map(|known| known.map(drop)),
             store.change(&nowhere, "tests", &StatusChange::Close).await.map(|known| known.map(drop)),
             store.snapshot(&nowhere).await.map(|known| known.map(drop)),
@@ -549,7 +549,7 @@ fn tick_text(tick: &Tick) -> String {
     overdue.sort();
     format!(
         "{} admitted {} lapsed {} expired {} reaped {} more {} waiting {} active {} remaining {} epoch {} \
-         recovering {} overdue {overdue:?}",
+         recovering {} pace factor {} joins refused {} overdue {overdue:?}",
         tick.status.as_str(),
         tick.admitted,
         tick.lapsed,
@@ -561,6 +561,8 @@ fn tick_text(tick: &Tick) -> String {
         tick.remaining,
         tick.epoch,
         tick.recovering,
+        tick.pace_factor,
+        tick.joins_refused,
     )
 }
 

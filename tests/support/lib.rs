@@ -29,6 +29,7 @@ mod door;
 mod network;
 mod postgres;
 mod process;
+mod proxy;
 mod redis;
 mod sqs;
 mod wait;
@@ -39,6 +40,7 @@ pub use app::{
 };
 pub use door::{Door, Protected};
 pub use postgres::Postgres;
+pub use proxy::{Fault, FaultProxy, Verdict, Way};
 pub use redis::{AppendOnly, Redis, Topology};
 pub use sqs::{Sqs, venv};
 pub use wait::wait_until;

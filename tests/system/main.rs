@@ -10,6 +10,7 @@ mod front_door;
 mod http;
 mod journal;
 mod linear;
+mod metrics;
 mod protect;
 mod push;
 mod secrets;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use gateway::failure::ROWS;
 use gateway::routes::ROUTES;
+use metrics::{Kind, prometheus};
 use support::contract;
 
 fn root() -> PathBuf {
@@ -56,8 +57,9 @@ fn dependencies(folder: &str) -> BTreeSet<String> {
 
 #[test]
 fn imports_point_inward() {
-    let ours = ["store", "gateway", "records", "outbox", "bootstrap", "server"];
-    let must_not: [(&str, &[&str]); 5] = [
+    let ours = ["metrics", "store", "gateway", "records", "outbox", "bootstrap", "server"];
+    let must_not: [(&str, &[&str]); 6] = [
+        ("crates/metrics", &["tokio", "domain", "redis", "lambda_http", "store", "gateway"]),
         (
             "crates/domain",
             &["tokio", "redis", "http", "hyper", "lambda_http", "tokio-postgres", "store", "gateway"],
@@ -214,7 +216,7 @@ fn every_outcome_has_a_row_and_every_code_is_described() {
         assert!(!step.outcomes.is_empty(), "{} declares no outcome", step.name);
         for outcome in step.outcomes {
             let code = match *outcome {
-                "MAINTENANCE" | "RECOVERING" => "UNAVAILABLE",
+                "MAINTENANCE" | "RECOVERING" | "JOURNAL_FULL" => "UNAVAILABLE",
                 "SEAT_COUNT_WHILE_HOLDING" => "INVALID_REQUEST",
                 "ANOTHER_ACCOUNT" => "UNAUTHORIZED",
                 other => other,
@@ -267,6 +269,39 @@ fn one_file_builds_keys() {
     }
     for path in files("lua", ".lua") {
         assert!(!read(&path).contains("ticket:"), "{path} builds a key");
+    }
+}
+
+#[test]
+fn every_metric_is_in_the_table_and_has_a_name_of_its_own() {
+    let page = read("docs/metrics.md");
+    let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| `")).collect();
+    assert_eq!(rows.len(), metrics::TABLE.len(), "rows of docs/metrics.md");
+    let mut names = BTreeSet::new();
+    for (metric, row) in metrics::TABLE.iter().zip(rows) {
+        let kind = match metric.kind {
+            Kind::Counter(_) => "counter",
+            Kind::Gauge(_) => "gauge",
+            Kind::Distribution(_) => "distribution",
+            Kind::Codes(_) => "codes",
+        };
+        let (name, unit, prometheus) = (metric.name, metric.unit.as_str(), prometheus::name(metric));
+        let begins = format!("| `{name}` | {kind} | {unit} | `{prometheus}` | ");
+        assert!(
+            row.starts_with(&begins) && row.ends_with(&format!(" | {} |", metric.means)),
+            "{begins}\n{row}"
+        );
+        assert!(names.insert(name), "two metrics are called {name}");
+    }
+    assert!(read("template.yaml").contains("SYSTEM_NAME: !Ref AWS::StackName"), "whose metrics they are");
+}
+
+#[test]
+fn every_function_tells_what_it_counts() {
+    for name in functions() {
+        let main = read(&format!("functions/{name}/src/main.rs"));
+        let tells = main.contains("gateway::run(") || main.contains("metrics::flushed(");
+        assert!(tells, "functions/{name}/src/main.rs writes no line of metrics");
     }
 }
 

@@ -26,6 +26,14 @@ pub struct JournalPage {
     pub next: Option<StreamId>,
 }
 
+impl JournalPage {
+    /// When its oldest entry was made, by Redis' clock.
+    pub fn oldest_ms(&self) -> Option<u64> {
+        let ids = self.facts.iter().map(|fact| &fact.id).chain(self.unreadable.iter().map(|(id, _)| id));
+        ids.map(|id| id.ms).min()
+    }
+}
+
 impl Store {
     /// The journal from `from` on, entries made up to `until_ms` only.
     pub async fn journal(

@@ -36,7 +36,7 @@ mod socket;
 mod step;
 mod view;
 
-pub use admit::Tick;
+pub use admit::{BookingsWaiting, JOURNAL_LIMIT, Load, Tick};
 pub use bench::Bench;
 pub use connection::{StoreConfig, install_tls_provider};
 pub use join::Drawn;

@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use bootstrap::metrics;
 use domain::EventId;
 use domain::fact::{Fact, StreamId};
 use outbox::{Outbox, Queue};
@@ -29,6 +30,7 @@ pub async fn run(store: &Store, outbox: &dyn Outbox, run: Duration) -> Result<()
     loop {
         rounds.tick().await;
         relay(store, outbox, SETTLE_MS).await?;
+        metrics::flush();
         if Instant::now() + INTERVAL > end {
             return Ok(());
         }
@@ -38,12 +40,25 @@ pub async fn run(store: &Store, outbox: &dyn Outbox, run: Duration) -> Result<()
 /// One round over every event: what has stood in a journal for `settle_ms`. Answers how many facts the queues
 /// took.
 pub async fn relay(store: &Store, outbox: &dyn Outbox, settle_ms: u64) -> Result<usize, StoreError> {
-    let until_ms = store.redis_time_ms().await?.saturating_sub(settle_ms);
-    let mut taken = 0;
+    let now_ms = store.redis_time_ms().await?;
+    let until_ms = now_ms.saturating_sub(settle_ms);
+    let (mut taken, mut lag_ms) = (0, 0);
     for event in store.events().await? {
-        taken += relay_event(store, outbox, &event, until_ms).await?;
+        let relayed = relay_event(store, outbox, &event, until_ms).await?;
+        taken += relayed.taken;
+        lag_ms = relayed.oldest_ms.map_or(0, |oldest_ms| now_ms.saturating_sub(oldest_ms)).max(lag_ms);
     }
+    metrics::JOURNAL_LAG.set(lag_ms as f64);
     Ok(taken)
+}
+
+/// What a round over one event found and did.
+#[derive(Default)]
+struct Relayed {
+    /// Facts that the queues took.
+    taken: usize,
+    /// When the oldest entry was made, by Redis' clock; none where none had settled.
+    oldest_ms: Option<u64>,
 }
 
 async fn relay_event(
@@ -51,25 +66,26 @@ async fn relay_event(
     outbox: &dyn Outbox,
     event: &EventId,
     until_ms: u64,
-) -> Result<usize, StoreError> {
+) -> Result<Relayed, StoreError> {
     let mut sender = Sender { outbox, refusing: HashSet::new() };
     let mut from = None;
-    let mut taken = 0;
+    let mut relayed = Relayed::default();
     for _ in 0..PAGES_A_ROUND {
         let page = store.journal(event, from, until_ms).await?;
+        relayed.oldest_ms = relayed.oldest_ms.or(page.oldest_ms());
         for (id, reason) in &page.unreadable {
             tracing::error!(%event, %id, reason, "a journal entry is no fact; it stays where it is");
         }
         let ids = sender.send(&page.facts).await;
         store.forget(event, &ids).await?;
-        taken += ids.len();
+        relayed.taken += ids.len();
         match page.next {
             Some(next) if sender.refusing.len() < QUEUES => from = Some(next),
             // The end, or no queue is taking: what is left waits in the journal for the next round.
             _ => break,
         }
     }
-    Ok(taken)
+    Ok(relayed)
 }
 
 /// What sends the facts of one event in one round.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bootstrap::{config, start_telemetry};
+use bootstrap::{config, metrics, start_telemetry};
 use futures::TryFutureExt;
 use lambda_runtime::{LambdaEvent, service_fn};
 use outbox::SqsOutbox;
@@ -17,7 +17,8 @@ async fn main() -> anyhow::Result<()> {
     start_telemetry();
     let store = Store::new(&config::store()?)?;
     let outbox = SqsOutbox::new(config::queues(SEND_TIMEOUT)?);
-    let run =
-        |_: LambdaEvent<Value>| relay::run(&store, &outbox, relay::RUN).map_err(lambda_runtime::Error::from);
+    let run = |_: LambdaEvent<Value>| {
+        metrics::flushed(relay::run(&store, &outbox, relay::RUN)).map_err(lambda_runtime::Error::from)
+    };
     lambda_runtime::run(service_fn(run)).await.map_err(anyhow::Error::from_boxed)
 }
