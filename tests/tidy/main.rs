@@ -200,6 +200,8 @@ fn every_outcome_has_a_row_and_every_code_is_described() {
         "COUNTED",
         "APPLIED",
         "CHANGED",
+        "HEALTHY",
+        "RECOVERED",
         "CONNECTED",
         "DISCONNECTED",
         "PUSHES",
@@ -215,7 +217,7 @@ fn every_outcome_has_a_row_and_every_code_is_described() {
         assert!(!step.outcomes.is_empty(), "{} declares no outcome", step.name);
         for outcome in step.outcomes {
             let code = match *outcome {
-                "MAINTENANCE" => "UNAVAILABLE",
+                "MAINTENANCE" | "RECOVERING" => "UNAVAILABLE",
                 "SEAT_COUNT_WHILE_HOLDING" => "INVALID_REQUEST",
                 "ANOTHER_ACCOUNT" => "UNAUTHORIZED",
                 other => other,

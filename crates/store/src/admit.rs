@@ -34,6 +34,10 @@ pub struct Tick {
     pub active: u64,
     /// Free places in the whole event.
     pub remaining: u64,
+    /// The epoch that the sale is in.
+    pub epoch: u64,
+    /// Whether what was answered before a loss of Redis is still being put back.
+    pub recovering: bool,
     /// Reservations whose time to be paid is over, each to be expired: as many as a step names.
     pub overdue: Vec<ReservationId>,
 }
@@ -60,6 +64,8 @@ impl Store {
             waiting: reply.count()?,
             active: reply.count()?,
             remaining: reply.count()?,
+            epoch: reply.count()?,
+            recovering: reply.integer()? == 1,
             overdue: reply.array()?.rest()?,
         }))
     }

@@ -156,6 +156,10 @@ async fn publish(
         match store.apply(&edition, &change, by, what).await? {
             Applied::Applied { version } => return Ok(Ok((version, known.is_none()))),
             Applied::InUse { section } => return Ok(Err(in_use(&edition, section))),
+            Applied::Recovering => {
+                let reason = format!("{event} recovers from a loss of Redis: try again in some seconds");
+                return Ok(Err(Refused::not_now(reason)));
+            }
             Applied::Conflict { .. } => {}
         }
     }
