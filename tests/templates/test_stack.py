@@ -85,8 +85,9 @@ class Stack(unittest.TestCase):
         self.assertEqual(len(functions), 15)
         for function in functions:
             name, variables = function["FunctionName"], function["Environment"]["Variables"]
-            # Neither a name of what is not there, nor a secret in the template's own words.
-            self.assertNotIn("${", json.dumps(variables), name)
+            # Names of nothing stay as they are; the sockets are there, but not in moto.
+            left = set(re.findall(r"\$\{(\w+)", json.dumps(variables)))
+            self.assertLessEqual(left, {"Sockets"}, name)
             for key in re.findall(r"SecretString:(\w+)", json.dumps(variables)):
                 self.assertIn(key, [*KEYS, "url", "readUrl", "rowsUrl", "ownerUrl"], name)
 
