@@ -73,6 +73,9 @@ else
     for topology in tls replica cluster3; do suite "$topology" --test api -- "${others[@]}"; done
 fi
 
+say "the templates of a deployment"
+report templates infra/local/test-templates.sh
+
 # A machine without apt-get may have no Chromium; it is said, not passed over in silence.
 if command -v chromium >/dev/null || command -v apt-get >/dev/null || [[ -n ${JARI_CHROMIUM:-} ]]; then
     say "the page in a browser"

@@ -75,6 +75,11 @@ pub(crate) enum Command {
     /// To the moment, a millisecond before or after it, and at once what that moment decides.
     Brink(Moment, i64, u8),
     Operate(u8),
+    /// Redis is another one, which may have lost a place.
+    Failover(Option<u8>),
+    Recover,
+    /// The end of a recovery, of this epoch or of the one before.
+    Recovered(bool),
     /// One of the last requests once more, as it was: repeated by its sender or late.
     Again(u8),
     /// More calls from one address than it may send.
@@ -102,6 +107,9 @@ pub(crate) enum Ask {
     Expire { reservation: Option<usize> },
     Tick(Load),
     Change(Change),
+    Failover { lost: Option<usize> },
+    Recover,
+    Recovered { epoch: u64 },
     Pass(i64),
 }
 
@@ -210,7 +218,9 @@ fn command(rng: &mut Rng) -> Command {
         90..130 => Command::Rejoin(someone(rng), account(rng)),
         130..155 => Command::Leave(someone(rng)),
         155..270 => Command::Poll(one_of(rng, &["CALLED", "CALLED", "WAITING", "LAPSED"]), rng.bool()),
-        270..290 => Command::Progress,
+        270..278 => Command::Progress,
+        278..280 => Command::Recover,
+        280..290 => Command::Recovered(rng.u8(..8) == 0),
         290..305 => Command::Search(inside(rng)),
         305..325 => Command::Map(inside(rng), rng.bool()),
         325..335 => Command::Session(someone(rng)),
@@ -244,6 +254,7 @@ fn command(rng: &mut Rng) -> Command {
         945..975 => Command::Again(rng.u8(..12)),
         975..990 => Command::Overtaken(rng.u8(..)),
         990..994 => Command::Burst(rng.u8(..4)),
+        994..997 => Command::Failover(rng.u8(..4).checked_sub(1).map(|_| rng.u8(..))),
         _ => Command::NoSuchSale,
     }
 }
@@ -379,6 +390,12 @@ pub(crate) fn settled(command: Command, model: &Model) -> Option<Ask> {
         Command::Pass(ms) => Ask::Pass(ms),
         Command::Until(moment, off) => Ask::Pass((next(moment, model)?.0 + off - model.now).max(0)),
         Command::Operate(pick) => Ask::Change(change(pick)),
+        Command::Failover(lost) => {
+            let lost = lost.and_then(|pick| place(Who::In("WAITING", pick), model));
+            Ask::Failover { lost: lost.filter(|who| model.may_be_lost(*who)) }
+        }
+        Command::Recover => Ask::Recover,
+        Command::Recovered(late) => Ask::Recovered { epoch: model.epoch - u64::from(late) },
         // What is more than one request, or one of those before, is the runner's matter.
         Command::Brink(..)
         | Command::Overtaken(_)

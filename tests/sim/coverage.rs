@@ -36,6 +36,9 @@ const LIFE: &[(&str, &str, &str)] = &[
     ("holding", "EXPIRED", "time"),
     ("EXPIRED", "WAITING", "rejoin"),
     ("EXPIRED", "WAITING", "join"),
+    // A place that Redis lost, and its key restores.
+    ("WAITING", "LOST", "failover"),
+    ("LOST", "WAITING", "rejoin"),
 ];
 
 /// Acts, and states in which each is tried: what the diagram does not define is refused as the model says.

@@ -22,6 +22,16 @@ pub(crate) struct Place {
     /// Until it has left or booked.
     pub(crate) account: Option<String>,
     pub(crate) state: State,
+    /// What its key says since it last came to the end of the line.
+    pub(crate) key: Key,
+}
+
+/// Made in an epoch; the score is not told before the opening.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Key {
+    pub(crate) epoch: u64,
+    pub(crate) score: u64,
+    pub(crate) number: u64,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -47,6 +57,8 @@ pub(crate) enum State {
         reservation: usize,
     },
     Left,
+    /// Redis knew it, and does not any more.
+    Lost,
 }
 
 pub(crate) struct Reservation {
@@ -93,6 +105,10 @@ pub(crate) struct Model {
     pub(crate) status: &'static str,
     pub(crate) maintenance: bool,
     pub(crate) message: String,
+    pub(crate) epoch: u64,
+    /// Redis is another one than any tick has seen.
+    replaced: bool,
+    recovering_since: Option<i64>,
     pub(crate) places: Vec<Place>,
     pub(crate) reservations: Vec<Reservation>,
     /// Account → its place.
@@ -134,6 +150,9 @@ impl Model {
             status: "OPEN",
             maintenance: false,
             message: String::new(),
+            epoch: 1,
+            replaced: false,
+            recovering_since: None,
             places: Vec::new(),
             reservations: Vec::new(),
             accounts: BTreeMap::new(),
@@ -177,6 +196,7 @@ impl Model {
             Some(State::Active { .. }) => "holding",
             Some(State::Booked { .. }) => "BOOKED",
             Some(State::Left) => "LEFT",
+            Some(State::Lost) => "LOST",
         }
     }
 
@@ -210,6 +230,9 @@ impl Model {
             Ask::Expire { reservation } => Ok(self.expire(*reservation)),
             Ask::Tick(load) => Ok(self.tick(*load)),
             Ask::Change(change) => Ok(self.change(change)),
+            Ask::Failover { lost } => Ok(self.failover(*lost)),
+            Ask::Recover => Ok(self.recover()),
+            Ask::Recovered { epoch } => Ok(self.recovered(*epoch)),
             Ask::Pass(ms) => {
                 self.now += ms;
                 Ok(Expect::Text(String::new()))
@@ -344,7 +367,7 @@ impl Model {
         let token = learned["token"].as_str().and_then(|token| token.parse().ok());
         let token: Token = token.unwrap_or_else(Token::random);
         let who = self.places.len();
-        self.places.push(Place { token, account: None, state: State::Left });
+        self.places.push(Place { token, account: None, state: State::Left, key: Key::default() });
         self.enter_at_the_end(who, account);
         Ok(self.joined(who, &json!(self.last_number), true, rejoin))
     }
@@ -358,6 +381,8 @@ impl Model {
             _ => self.last_number,
         };
         self.places[who].state = State::Waiting { score, reentered: false };
+        let told = if self.is_opened() { score } else { 0 };
+        self.places[who].key = Key { epoch: self.epoch, score: told, number: self.last_number };
         if let Some(account) = account {
             self.places[who].account = Some(account.to_owned());
             self.accounts.insert(account.to_owned(), who);
@@ -384,10 +409,14 @@ impl Model {
         if self.standing() == "CLOSED" {
             return refusal(403, "EVENT_CLOSED", Value::Null);
         }
-        let Some(who) = who.filter(|_| state != State::Left) else {
+        let Some(who) = who.filter(|_| !matches!(state, State::Left | State::Lost)) else {
             self.may_enter(account)?;
-            return match account.and_then(|account| self.accounts.get(account)).copied() {
-                Some(elsewhere) => self.rejoin(Some(elsewhere), account, learned, rejoin),
+            let elsewhere = account.and_then(|account| self.accounts.get(account)).copied();
+            if let Some(elsewhere) = elsewhere {
+                return self.rejoin(Some(elsewhere), account, learned, rejoin);
+            }
+            return match who.and_then(|who| Some((who, self.proven_score(who)?))) {
+                Some((who, score)) => Ok(self.restored(who, score, account, rejoin)),
                 None => self.new_place(account, learned, rejoin),
             };
         };
@@ -421,8 +450,32 @@ impl Model {
                 }
                 Ok(self.requeued(who, owner.as_deref(), rejoin))
             }
-            State::Booked { .. } | State::Left => unreachable!("told apart above"),
+            State::Booked { .. } | State::Left | State::Lost => unreachable!("told apart above"),
         }
+    }
+
+    /// Where a lost place stood, as its key proves it: made before the loss, and nobody behind it was served.
+    fn proven_score(&self, who: usize) -> Option<u64> {
+        let Place { token, state, key, .. } = &self.places[who];
+        if *state != State::Lost || (key.epoch >= self.epoch && !self.replaced) {
+            return None;
+        }
+        let score = match (key.score, self.rules.pre_queue) {
+            (0, "shuffle") => self.seed.score(*token),
+            (0, _) => key.number,
+            (score, _) => score,
+        };
+        Some(score).filter(|score| *score > self.head_score)
+    }
+
+    fn restored(&mut self, who: usize, score: u64, account: Option<&str>, rejoin: bool) -> Expect {
+        self.places[who].state = State::Waiting { score, reentered: false };
+        if let Some(account) = account {
+            self.places[who].account = Some(account.to_owned());
+            self.accounts.insert(account.to_owned(), who);
+        }
+        self.note(&format!("enter {} - {score} {}", self.places[who].token, account.unwrap_or("-")));
+        self.joined(who, &self.number_of(score), false, rejoin)
     }
 
     fn requeued(&mut self, who: usize, account: Option<&str>, rejoin: bool) -> Expect {
@@ -484,7 +537,7 @@ impl Model {
         let rank = who.filter(|_| !is_closed).and_then(|who| self.rank(who));
         let waiting = self.waiting().len();
         let status = match self.name_of(who) {
-            "none" | "LEFT" => "NOT_FOUND",
+            "none" | "LEFT" | "LOST" => "NOT_FOUND",
             "BOOKED" => "BOOKED",
             "ACTIVE" | "holding" if !is_closed => "ACTIVE",
             "WAITING" if !is_closed => "WAITING",
@@ -578,6 +631,7 @@ impl Model {
     // Admission.
 
     fn tick(&mut self, load: Load) -> Expect {
+        self.watch_epoch();
         let reaped = self.reap();
         let (mut lapsed, mut expired) = (Vec::new(), Vec::new());
         for place in &mut self.places {
@@ -599,19 +653,24 @@ impl Model {
                 self.note(&format!("{word} {}", tokens.join(" ")));
             }
         }
-        self.remind();
-        let overdue = self.overdue();
+        let mut overdue = Vec::new();
+        if !self.is_recovering() {
+            self.remind();
+            overdue = self.overdue();
+        }
         self.bear(load);
         let admitted = self.admit(lapsed.len());
         Expect::Text(format!(
             "{} admitted {admitted} lapsed {} expired {} reaped {reaped} more false waiting {} active {} remaining {} \
-             pace factor {} joins refused {} overdue {overdue:?}",
+             epoch {} recovering {} pace factor {} joins refused {} overdue {overdue:?}",
             self.standing(),
             lapsed.len(),
             expired.len(),
             self.waiting().len(),
             self.active(),
             self.remaining(),
+            self.epoch,
+            self.is_recovering(),
             self.pace_factor,
             self.joins_refused,
         ))
@@ -655,7 +714,8 @@ impl Model {
         self.call_credit = (self.call_credit + 2.0 * per_second * elapsed).min(per_second * 4_000.0 + 999.0);
         let mut admitted = Vec::new();
         let is_open = self.standing() == "OPEN";
-        if is_open && self.remaining() > 0 {
+        let calls = is_open && !self.is_recovering();
+        if calls && self.remaining() > 0 {
             let credit = if compensate { self.credit.min(self.call_credit) } else { self.credit };
             let mut may_call = (credit / 1_000.0).floor();
             for (score, who) in self.waiting() {
@@ -679,7 +739,7 @@ impl Model {
         self.net += i64::try_from(admitted.len()).unwrap_or(0);
         self.credit -= count * 1_000.0;
         self.call_credit -= count * 1_000.0;
-        if !is_open {
+        if !calls {
             (self.credit, self.call_credit) = (0.0, 0.0);
         }
         // Redis keeps both to a thousandth.
@@ -926,7 +986,57 @@ impl Model {
         if self.maintenance {
             return refusal(503, "UNAVAILABLE", Value::Null);
         }
-        Ok(())
+        self.may_change_reservations()
+    }
+
+    // A loss of Redis.
+
+    pub(crate) fn is_recovering(&self) -> bool {
+        self.replaced || self.recovering_since.is_some()
+    }
+
+    /// Nothing else of the token would be left than what a loss takes.
+    pub(crate) fn may_be_lost(&self, who: usize) -> bool {
+        matches!(self.places[who].state, State::Waiting { reentered: false, .. })
+    }
+
+    fn failover(&mut self, lost: Option<usize>) -> Expect {
+        self.replaced = true;
+        if let Some(who) = lost {
+            self.places[who].state = State::Lost;
+            self.give_up_account(who);
+        }
+        Expect::Text(String::new())
+    }
+
+    fn watch_epoch(&mut self) {
+        if std::mem::take(&mut self.replaced) {
+            self.epoch += 1;
+            self.last_number += 1_000_000;
+            self.recovering_since = Some(self.now);
+            self.note(&format!("changed epoch {}", self.version));
+        }
+    }
+
+    fn recover(&mut self) -> Expect {
+        self.watch_epoch();
+        Expect::Text(match self.recovering_since {
+            Some(since) => format!("epoch {} recovers since {since} at {}", self.epoch, self.now),
+            None => format!("epoch {} is healthy", self.epoch),
+        })
+    }
+
+    fn recovered(&mut self, epoch: u64) -> Expect {
+        let ends = epoch == self.epoch && !self.replaced;
+        if ends && self.recovering_since.take().is_some() {
+            self.note(&format!("changed recovered {}", self.version));
+        }
+        Expect::Text(ends.to_string())
+    }
+
+    /// What Redis knows of a reservation may not be the newest.
+    fn may_change_reservations(&self) -> Refused {
+        if self.is_recovering() { refusal(503, "UNAVAILABLE", Value::Null) } else { Ok(()) }
     }
 
     fn within_limit(&self, used: u32, requested: usize) -> Refused {
@@ -1252,11 +1362,13 @@ impl Model {
         };
         match at.filter(is_owner) {
             Some(at) => Ok(at),
+            None if at.is_none() && self.is_recovering() => refusal(503, "UNAVAILABLE", Value::Null),
             None => refusal(404, "RESERVATION_NOT_FOUND", Value::Null),
         }
     }
 
     fn cancel(&mut self, at: Option<usize>, owner: &Owner) -> Result<Expect, Expect> {
+        self.may_change_reservations()?;
         let at = self.read(at, owner)?;
         match self.reservations[at].status {
             "CANCELLED" => return Ok(self.reservation(at)),
@@ -1295,7 +1407,7 @@ impl Model {
     }
 
     fn expire(&mut self, at: Option<usize>) -> Expect {
-        let overdue = self.overdue();
+        let overdue = if self.is_recovering() { Vec::new() } else { self.overdue() };
         match at.filter(|at| overdue.contains(&self.reservations[*at].id.to_string())) {
             Some(at) => {
                 self.give_back(at, "EXPIRED", "BOOKING_EXPIRED");
@@ -1306,6 +1418,7 @@ impl Model {
     }
 
     fn pay(&mut self, at: Option<usize>, payment: u8, money: Money) -> Result<Expect, Expect> {
+        self.may_change_reservations()?;
         let Some(at) = at else {
             if money != Money::Failed {
                 let id = ReservationId::of(self.event.clone(), *UNKNOWN);
@@ -1379,6 +1492,7 @@ impl Model {
             }
             Change::Conflict => return Expect::Text(format!("conflict {}", self.version)),
             Change::Repeat => return Expect::Text(format!("applied {}", self.version)),
+            Change::Edit(_) if self.is_recovering() => return Expect::Text("recovering".to_owned()),
             Change::Edit(edit) => {
                 self.reap();
                 let Some(rules) = self.rules.edited(*edit, self.now) else {

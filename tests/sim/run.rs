@@ -126,7 +126,7 @@ impl<'a> Sim<'a> {
             _ => {
                 if let Some(ask) = settled(command, &self.model) {
                     self.ask(&ask, instance).await?;
-                    if !matches!(ask, Ask::Pass(_) | Ask::Change(_)) {
+                    if !matches!(ask, Ask::Pass(_) | Ask::Change(_) | Ask::Failover { .. }) {
                         self.last.push(ask);
                         self.last.drain(..self.last.len().saturating_sub(REMEMBERED));
                     }
@@ -197,7 +197,8 @@ impl<'a> Sim<'a> {
     }
 
     fn note_try(&mut self, ask: &Ask) {
-        if matches!(self.model.standing(), "OPEN" | "PAUSED") && !self.model.maintenance {
+        let sells = !self.model.maintenance && !self.model.is_recovering();
+        if matches!(self.model.standing(), "OPEN" | "PAUSED") && sells {
             let who = match ask {
                 Ask::Rejoin { who, .. }
                 | Ask::Leave { who }
@@ -327,6 +328,9 @@ pub(crate) fn action_of(ask: &Ask) -> &'static str {
         Ask::Expire { .. } => "expire",
         Ask::Tick(_) => "tick",
         Ask::Change(_) => "change",
+        Ask::Failover { .. } => "failover",
+        Ask::Recover => "recover",
+        Ask::Recovered { .. } => "recovered",
         Ask::Pass(_) => "time",
     }
 }

@@ -214,7 +214,7 @@ impl Failure {
             Self::Refused(Refusal::RateLimit { retry_after_ms }) => {
                 Some(retry_after_ms.div_ceil(1_000).max(1))
             }
-            Self::Refused(Refusal::Maintenance) => Some(MAINTENANCE_RETRY_SECONDS),
+            Self::Refused(Refusal::Maintenance | Refusal::Recovering) => Some(MAINTENANCE_RETRY_SECONDS),
             Self::Refused(Refusal::JournalFull) => Some(JOURNAL_FULL_RETRY_SECONDS),
             Self::Unavailable { retry_after_seconds } => Some((*retry_after_seconds).max(1)),
             _ => None,
@@ -259,7 +259,7 @@ fn row_of(refusal: &Refusal) -> &'static Row {
         Refusal::AccountRequired => &ACCOUNT_REQUIRED,
         Refusal::AnotherAccount => &UNAUTHORIZED,
         Refusal::IdempotencyKeyReused => &IDEMPOTENCY_KEY_REUSED,
-        Refusal::Maintenance | Refusal::JournalFull => &UNAVAILABLE,
+        Refusal::Maintenance | Refusal::Recovering | Refusal::JournalFull => &UNAVAILABLE,
         Refusal::NotAdmitted => &NOT_ADMITTED,
         Refusal::AdmissionExpired => &ADMISSION_EXPIRED,
         Refusal::HoldExpired => &HOLD_EXPIRED,

@@ -65,6 +65,10 @@ pub struct Tick {
     pub active: u64,
     /// Free places in the whole event.
     pub remaining: u64,
+    /// The epoch that the sale is in.
+    pub epoch: u64,
+    /// Whether what was answered before a loss of Redis is still being put back.
+    pub recovering: bool,
     /// The part of the set pace that what waits for PostgreSQL leaves, 0 to 1.
     pub pace_factor: f64,
     /// Whether nobody new joins, as the journal is too long.
@@ -101,6 +105,8 @@ impl Store {
             waiting: reply.count()?,
             active: reply.count()?,
             remaining: reply.count()?,
+            epoch: reply.count()?,
+            recovering: reply.integer()? == 1,
             pace_factor: reply.parsed()?,
             joins_refused: reply.integer()? == 1,
             overdue: reply.array()?.rest()?,

@@ -25,6 +25,8 @@ pub enum Applied {
         /// The version in place.
         version: u64,
     },
+    /// Redis may have lost what was sold: until that is back no edition is taken.
+    Recovering,
     /// It takes off sale what is held or sold.
     InUse {
         /// The section's number in the edition's layout.
@@ -128,6 +130,7 @@ impl Store {
                     Ok(Applied::Applied { version })
                 }
                 "CONFLICT" => Ok(Applied::Conflict { version: reply.count()? }),
+                "RECOVERING" => Ok(Applied::Recovering),
                 "IN_USE" => Ok(Applied::InUse { section: reply.small()? }),
                 _ => Err(reply.malformed("not an outcome")),
             };

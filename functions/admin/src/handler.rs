@@ -71,7 +71,8 @@ impl AdminState {
     /// State as the environment says, logs started. Connects to nothing yet.
     pub fn from_env() -> anyhow::Result<Self> {
         bootstrap::start_telemetry();
-        let database = RecordsConfig::new(config::database_url()?);
+        let database =
+            RecordsConfig { ca: config::database_ca(), ..RecordsConfig::new(config::database_url()?) };
         Ok(Self::of(Store::new(&config::store()?)?, Some(database), Some(MasterKeys::from_env()?))?)
     }
 

@@ -156,6 +156,10 @@ async fn publish(
         match store.apply(&edition, &change, by, what).await? {
             Applied::Applied { version } => return Ok(Ok((version, known.is_none()))),
             Applied::InUse { section } => return Ok(Err(in_use(&edition, section))),
+            Applied::Recovering => {
+                let reason = format!("{event} recovers from a loss of Redis: try again in some seconds");
+                return Ok(Err(Refused::not_now(reason)));
+            }
             Applied::Conflict { .. } => {}
         }
     }
@@ -309,7 +313,16 @@ mod tests {
             message: None,
         };
         let edition = Arc::new(Edition::first(sale).0);
-        EventState { edition, view, active: 0, reservations: 0, journal: 0, maintenance: false }
+        EventState {
+            edition,
+            view,
+            active: 0,
+            reservations: 0,
+            journal: 0,
+            maintenance: false,
+            pace_factor: 1.0,
+            joins_refused: false,
+        }
     }
 
     fn reason(allowed: Allowed<()>) -> String {

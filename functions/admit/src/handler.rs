@@ -85,9 +85,10 @@ pub struct Ticked {
 
 /// Sums over some of the sales would tell of a shorter line than there is.
 fn count(ticked: &[Ticked]) {
-    let Some(ticks) = ticked.iter().map(|ticked| ticked.tick.as_ref()).collect::<Option<Vec<_>>>() else {
+    if ticked.iter().any(|ticked| ticked.alive && ticked.tick.is_none()) {
         return;
-    };
+    }
+    let ticks: Vec<&Tick> = ticked.iter().filter_map(|ticked| ticked.tick.as_ref()).collect();
     let sum = |of: fn(&Tick) -> u64| ticks.iter().map(|tick| of(tick)).sum::<u64>() as f64;
     metrics::TICKS.add(1);
     metrics::WAITING.set(sum(|tick| tick.waiting));

@@ -5,7 +5,7 @@ use domain::outcome::Joined;
 use domain::{Account, Token};
 use gateway::response::{self, Asker};
 use gateway::routes::Call;
-use gateway::{Answer, Body, Failure, Request, Response, answer, request};
+use gateway::{Answer, Body, Failure, PlaceKey, Request, Response, answer, request};
 
 /// Answers a request to this function.
 pub async fn handle(state: &State, request: Request) -> Response<Body> {
@@ -39,8 +39,10 @@ async fn join(state: &State, request: &Request) -> Answer {
 async fn rejoin(state: &State, request: &Request) -> Answer {
     let rejoin = request::rejoin(&state.gate, request)?;
     let key = rejoin.key.as_deref().and_then(|key| state.keys.check(&rejoin.event, rejoin.token, key));
+    let proven = key.as_ref().map(PlaceKey::proven);
     let draw = |token| state.drawn(&rejoin.event, token);
-    let (token, mut joined) = state.store.rejoin(&rejoin, draw(Token::random()), draw).await.answered()?;
+    let (token, mut joined) =
+        state.store.rejoin(&rejoin, proven, draw(Token::random()), draw).await.answered()?;
     count(&joined);
     if joined.joined_at.is_none() && joined.ticket_number.is_none() {
         // A drawn place: only its key remembers when it came.

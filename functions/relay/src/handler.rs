@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bootstrap::metrics;
 use domain::EventId;
-use domain::fact::{Fact, StreamId};
+use domain::fact::{Fact, StreamId, What};
 use outbox::{Outbox, Queue};
 use store::{Store, StoreError};
 use tokio::time::{Instant, MissedTickBehavior, interval};
@@ -78,6 +78,7 @@ async fn relay_event(
         }
         let ids = sender.send(&page.facts).await;
         store.forget(event, &ids).await?;
+        count_epochs(&page.facts, &ids);
         relayed.taken += ids.len();
         match page.next {
             Some(next) if sender.refusing.len() < QUEUES => from = Some(next),
@@ -86,6 +87,13 @@ async fn relay_event(
         }
     }
     Ok(relayed)
+}
+
+/// Each epoch begins with one fact, which is taken off the journal once.
+fn count_epochs(facts: &[Fact], taken: &[StreamId]) {
+    let begins = |fact: &&Fact| matches!(&fact.what, What::EventChanged { change, .. } if change == "epoch");
+    let begun = facts.iter().filter(begins).filter(|fact| taken.contains(&fact.id)).count();
+    metrics::EPOCH_CHANGES.add(begun as u64);
 }
 
 /// What sends the facts of one event in one round.

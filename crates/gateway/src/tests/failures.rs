@@ -26,6 +26,7 @@ fn refusals() -> Vec<(Refusal, &'static str, u16, Value)> {
         (Refusal::AnotherAccount, "UNAUTHORIZED", 401, Value::Null),
         (Refusal::IdempotencyKeyReused, "IDEMPOTENCY_KEY_REUSED", 409, Value::Null),
         (Refusal::Maintenance, "UNAVAILABLE", 503, Value::Null),
+        (Refusal::Recovering, "UNAVAILABLE", 503, Value::Null),
         (Refusal::JournalFull, "UNAVAILABLE", 503, Value::Null),
         (Refusal::NotAdmitted, "NOT_ADMITTED", 403, Value::Null),
         (Refusal::AdmissionExpired, "ADMISSION_EXPIRED", 403, Value::Null),
