@@ -4,10 +4,10 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use admin::{AdminError, AdminState, Command, Refused, Reply};
+use admin::{AdminError, AdminState, Command, LocalDeadLetters, Refused, Reply};
 use anyhow::{Context, anyhow, bail};
 use bootstrap::config::MasterKeys;
-use records::RecordsConfig;
+use records::{Records, RecordsConfig};
 use server::{Options, Running};
 use store::{Store, StoreConfig};
 
@@ -28,7 +28,7 @@ impl System {
     pub(crate) fn find(arguments: &SystemArguments) -> anyhow::Result<Self> {
         if arguments.redis.is_none() && arguments.database.is_none() {
             let data = arguments.data.as_deref().unwrap_or(Path::new(DEFAULT_DATA));
-            return Self::local(&Running::path(data));
+            return Self::local(data);
         }
         if arguments.data.is_some() {
             bail!("--data names a system, --redis and --database another one: leave one of them out");
@@ -42,7 +42,8 @@ impl System {
         Self::of(&store, arguments.database.as_deref(), master, "the system that was named".to_owned())
     }
 
-    fn local(path: &Path) -> anyhow::Result<Self> {
+    fn local(data: &Path) -> anyhow::Result<Self> {
+        let path = &Running::path(data);
         let text = match fs::read_to_string(path) {
             Ok(text) => text,
             Err(error) if error.kind() == ErrorKind::NotFound => bail!(
@@ -57,7 +58,10 @@ impl System {
         let name = format!("the local system (process {}, by {})", running.pid, path.display());
         let master = MasterKeys::new(&running.master_key, None)?;
         let store = StoreConfig::new(&running.redis, running.redis_cluster);
-        Self::of(&store, Some(&running.database), Some(master), name)
+        let system = Self::of(&store, Some(&running.database), Some(master), name)?;
+        let records = Records::open(&RecordsConfig::new(&running.database))?;
+        let letters = LocalDeadLetters::new(server::dead_letters(data), records);
+        Ok(Self { admin: system.admin.with_dead_letters(Box::new(letters)), ..system })
     }
 
     fn of(
@@ -76,6 +80,9 @@ impl System {
             Ok(Reply::Refused(refused)) => Ok(Err(refused)),
             Ok(reply) => Ok(Ok(reply)),
             Err(error @ AdminError::NoDatabase) => Err(anyhow!("{error}: name it with --database")),
+            Err(error @ AdminError::NoDeadLetters) => Err(anyhow!(
+                "{error}: run it where the system's data lie, or ask the deployed admin function"
+            )),
             Err(error @ AdminError::NoMasterKey) => {
                 Err(anyhow!("{error}: put it into the environment as MASTER_KEY"))
             }
