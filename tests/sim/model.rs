@@ -199,6 +199,7 @@ impl Model {
             Ask::Cancel { reservation, owner } => self.cancel(*reservation, owner),
             Ask::Pay { reservation, payment, money } => self.pay(*reservation, *payment, *money),
             Ask::Expire { reservation } => Ok(self.expire(*reservation)),
+            Ask::Lose { reservation, whole } => Ok(self.lose(*reservation, *whole)),
             Ask::Tick => Ok(self.tick()),
             Ask::Change(change) => Ok(self.change(change)),
             Ask::Pass(ms) => {
@@ -1246,6 +1247,14 @@ impl Model {
             }
             None => Expect::Text("false".to_owned()),
         }
+    }
+
+    /// What is lost and put back leaves no trace, but that what was due is given back where seats are looked for.
+    fn lose(&mut self, at: usize, whole: bool) -> Expect {
+        if whole && !matches!(self.reservations[at].status, "CANCELLED" | "EXPIRED") {
+            self.reap();
+        }
+        Expect::Text("restored".to_owned())
     }
 
     fn pay(&mut self, at: Option<usize>, payment: u8, money: Money) -> Result<Expect, Expect> {

@@ -12,6 +12,8 @@ mod journal;
 mod linear;
 mod protect;
 mod push;
+mod rebuild;
+mod repair;
 mod secrets;
 mod serve;
 mod serving;

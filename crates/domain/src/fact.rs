@@ -177,8 +177,11 @@ pub enum What {
     EventChanged {
         /// Who did it, as far as known.
         by: String,
-        /// What was done: apply, open, pause, close, pace, message, maintenance.
+        /// What was done: apply, open, pause, close, pace, message, maintenance, repair, rebuild.
         change: String,
+        /// What it was set to, where that was not a definition: a status, a message, 1 or 0.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        value: Option<String>,
         /// The definition's version after it.
         version: u64,
         /// The definition itself, where it changed.

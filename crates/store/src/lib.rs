@@ -6,6 +6,7 @@
 
 mod admit;
 mod bench;
+mod besides;
 mod book;
 mod cancel;
 mod catalogue;
@@ -22,10 +23,13 @@ mod operator;
 mod pay;
 mod poll;
 mod progress;
+mod rebuild;
 mod release;
+mod repair;
 mod replica;
 mod reply;
 mod reservation;
+mod restore;
 mod sale;
 mod search;
 mod seats;
@@ -37,11 +41,15 @@ mod view;
 
 pub use admit::Tick;
 pub use bench::Bench;
+pub use besides::{Besides, HeldSession};
 pub use connection::{StoreConfig, install_tls_provider};
 pub use join::Drawn;
 pub use journal::{JournalPage, PAGE as JOURNAL_PAGE};
 pub use keys::{EVENTS, KeyName, Keys};
 pub use operator::{WaitingPage, WaitingPlace};
+pub use rebuild::{Ground, LinePage, OwnedPlace, RebuiltCall, Standing};
+pub use repair::{Recount, Recounted};
+pub use restore::{Restored, holder_of};
 pub use sale::{Applied, EventState, StatusChange};
 pub use snapshot::Snapshot;
 pub use socket::{CONNECTIONS_AN_EVENT, LOOKED_AT_ONCE};
