@@ -27,8 +27,9 @@ impl Failing {
     /// A place of the line that was written too late.
     async fn lose(&mut self, token: &str) {
         let waiting = Keys::of(&self.app.event).name(KeyName::Waiting);
-        let mut lose = redis::cmd("ZREM");
-        let lost: u64 = lose.arg(waiting).arg(token).query_async(&mut self.connection).await.expect("an answer");
+        let mut command = redis::cmd("ZREM");
+        let lost: u64 =
+            command.arg(waiting).arg(token).query_async(&mut self.connection).await.expect("an answer");
         assert_eq!(lost, 1, "the place was there");
     }
 
@@ -74,7 +75,10 @@ async fn nothing_is_sold_paid_or_given_back_until_what_was_lost_is_back() {
         is_unavailable(&app.hold(&looker, hold).await, "a hold");
         is_unavailable(&app.book(&holder, json!({})).await, "a booking of what is held");
         is_unavailable(&app.book(&looker, json!({ "seatCount": 1 })).await, "a plain booking");
-        is_unavailable(&app.send(Call::new("DELETE", &location).query("token", &buyer)).await, "a cancellation");
+        is_unavailable(
+            &app.send(Call::new("DELETE", &location).query("token", &buyer)).await,
+            "a cancellation",
+        );
         let id = location.rsplit('/').next().expect("an id");
         let payment = json!({
             "paymentId": "p-1", "reservationId": id, "status": "PAID", "amount": 500, "currency": "KRW",
@@ -84,7 +88,10 @@ async fn nothing_is_sold_paid_or_given_back_until_what_was_lost_is_back() {
         is_unavailable(&app.send(Call::new("GET", &lost).query("token", &looker)).await, "what may be lost");
         // All else goes on.
         assert_eq!(app.book(&buyer, json!({ "seatCount": 1 })).await.data(), booked.data(), "the same again");
-        assert_eq!(app.send(Call::new("GET", &location).query("token", &buyer)).await.data()["status"], "PENDING_PAYMENT");
+        assert_eq!(
+            app.send(Call::new("GET", &location).query("token", &buyer)).await.data()["status"],
+            "PENDING_PAYMENT"
+        );
         let joined = app.join().await;
         assert_eq!(app.poll(&joined).await.data()["status"], "WAITING");
         app.pass(1_000);

@@ -13,6 +13,8 @@ mod linear;
 mod metrics;
 mod protect;
 mod push;
+mod rebuild;
+mod repair;
 mod secrets;
 mod serve;
 mod serving;

@@ -12,6 +12,7 @@ mod export;
 mod keygen;
 mod opening;
 mod output;
+mod rebuild;
 mod system;
 
 use std::io;
@@ -61,6 +62,7 @@ fn run(arguments: Arguments, output: &mut Output) -> anyhow::Result<Ending> {
             Command::Serve(serve) => system::serve(system, serve).await,
             Command::Event { command } => event::run(&system, command, output).await,
             Command::Audit(arguments) => audit::run(&system, arguments, output).await,
+            Command::Rebuild(arguments) => rebuild::run(&system, arguments, output).await,
             Command::Export(arguments) => export::run(&system, arguments, output).await,
             Command::Keygen(arguments) => keygen::run(&arguments, output),
         }

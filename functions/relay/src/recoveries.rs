@@ -7,8 +7,8 @@ use bootstrap::metrics;
 use domain::fact::StreamId;
 use domain::{EventId, Millis};
 use outbox::Backlog;
-use recovery::RecoveryError;
 use records::Records;
+use recovery::RecoveryError;
 use store::{Recovery, Store, StoreError};
 
 /// When nothing that was answered before a loss can be on its way any more.
@@ -49,12 +49,7 @@ struct Loss<'a> {
 
 impl<'a> Recoveries<'a> {
     /// None watched yet.
-    pub fn new(
-        store: &'a Store,
-        records: &'a Records,
-        backlog: &'a dyn Backlog,
-        patience: Patience,
-    ) -> Self {
+    pub fn new(store: &'a Store, records: &'a Records, backlog: &'a dyn Backlog, patience: Patience) -> Self {
         Self { store, records, backlog, patience, watched: HashMap::new() }
     }
 
@@ -101,7 +96,8 @@ impl<'a> Recoveries<'a> {
     /// arrived, the way is open.
     async fn is_drained(&mut self, loss: &Loss<'_>) -> Result<bool, RecoveryError> {
         let Loss { event, epoch, age_ms, .. } = *loss;
-        let arrived = self.records.facts_behind(event, "EVENT_CHANGED", Some((epoch, StreamId::MIN)), 1).await?;
+        let arrived =
+            self.records.facts_behind(event, "EVENT_CHANGED", Some((epoch, StreamId::MIN)), 1).await?;
         if arrived.is_empty() || age_ms < self.patience.settle_ms {
             return Ok(false);
         }
