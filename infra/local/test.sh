@@ -57,7 +57,8 @@ rm -rf "$reports"
 mkdir -p "$reports"
 
 # The whole workspace each time: a part of it would have its dependencies built once more, with fewer features.
-cargo build --workspace --example with-servers --example serve
+# With the binaries of the functions that tests/faults kills.
+cargo build --workspace --example with-servers --example serve --bin book --bin relay --bin persist --bin admit
 suite single
 if has_nextest; then
     say "documentation"

@@ -2,4 +2,9 @@
 //! it: docs/reliability.md.
 #![cfg(test)]
 
+mod outbox;
+mod postgres;
+mod pressure;
 mod proxy;
+mod sqs;
+mod world;

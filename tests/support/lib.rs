@@ -26,6 +26,7 @@
 mod app;
 pub mod contract;
 mod door;
+mod function;
 mod network;
 mod postgres;
 mod process;
@@ -39,6 +40,7 @@ pub use app::{
     signature,
 };
 pub use door::{Door, Protected};
+pub use function::{Function, Invoked};
 pub use postgres::Postgres;
 pub use proxy::{Fault, FaultProxy, Verdict, Way};
 pub use redis::{AppendOnly, Redis, Topology};
