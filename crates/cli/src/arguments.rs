@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use domain::EventId;
 use server::SaleFile;
 
+use crate::crowd::CrowdArguments;
 use crate::opening::Opening;
 
 /// Sells scarce seats to far more people than there are seats.
@@ -55,6 +56,12 @@ pub(crate) enum Command {
     /// A running sale moves while it is read, and facts are on their way to PostgreSQL. What differs is read again
     /// until it has vanished or --patience is over; only what was found each time is a finding.
     Audit(AuditArguments),
+    /// Send a crowd through a sale: simulated people over HTTP, behaving as the page does
+    ///
+    /// They come when the curve says so, however slow the answers are; latency counts from when a call was to be
+    /// made. At the end the answers are held against what must never happen and, where the system is found, against
+    /// an audit of it. Any violation is exit code 1.
+    Crowd(CrowdArguments),
     /// Write reservations to standard output, as PostgreSQL has them
     Export(ExportArguments),
     /// Make a deployment's secrets: a master key, and an RSA key for access tokens
