@@ -87,7 +87,7 @@ impl World {
     }
 
     pub(crate) async fn relay(&self) -> Function {
-        self.function("relay", &[]).await
+        self.function("relay", &[("DATABASE_URL", self.postgres.url())]).await
     }
 
     pub(crate) async fn admit(&self) -> Function {

@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use domain::EventId;
 use server::SaleFile;
 
+use crate::crowd::CrowdArguments;
 use crate::opening::Opening;
 
 /// Sells scarce seats to far more people than there are seats.
@@ -64,6 +65,12 @@ pub(crate) enum Command {
     /// anew, and what was held is free. Nobody finds the event until all of it is there. An event that Redis knows is
     /// never touched. May be killed and run again.
     Rebuild(RebuildArguments),
+    /// Send a crowd through a sale: simulated people over HTTP, behaving as the page does
+    ///
+    /// They come when the curve says so, however slow the answers are; latency counts from when a call was to be
+    /// made. At the end the answers are held against what must never happen and, where the system is found, against
+    /// an audit of it. Any violation is exit code 1.
+    Crowd(CrowdArguments),
     /// Write reservations to standard output, as PostgreSQL has them
     Export(ExportArguments),
     /// Make a deployment's secrets: a master key, and an RSA key for access tokens

@@ -6,6 +6,7 @@
 mod arguments;
 mod audit;
 mod check;
+mod crowd;
 mod draw;
 mod event;
 mod export;
@@ -63,6 +64,7 @@ fn run(arguments: Arguments, output: &mut Output) -> anyhow::Result<Ending> {
             Command::Event { command } => event::run(&system, command, output).await,
             Command::Audit(arguments) => audit::run(&system, arguments, output).await,
             Command::Rebuild(arguments) => rebuild::run(&system, arguments, output).await,
+            Command::Crowd(arguments) => crowd::run(&system, arguments, output).await,
             Command::Export(arguments) => export::run(&system, arguments, output).await,
             Command::Keygen(arguments) => keygen::run(&arguments, output),
         }

@@ -28,8 +28,7 @@ impl System {
     /// The system that the arguments name, else the local one.
     pub(crate) fn find(arguments: &SystemArguments) -> anyhow::Result<Self> {
         if arguments.redis.is_none() && arguments.database.is_none() {
-            let data = arguments.data.as_deref().unwrap_or(Path::new(DEFAULT_DATA));
-            return Self::local(&Running::path(data));
+            return Self::local(arguments);
         }
         if arguments.data.is_some() {
             bail!("--data names a system, --redis and --database another one: leave one of them out");
@@ -43,18 +42,9 @@ impl System {
         Self::of(&store, arguments.database.as_deref(), master, "the system that was named".to_owned())
     }
 
-    fn local(path: &Path) -> anyhow::Result<Self> {
-        let text = match fs::read_to_string(path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == ErrorKind::NotFound => bail!(
-                "no system runs from here ({} is not there): start one with `jari serve` or `make run`, or name \
-                 one with --redis and --database",
-                path.display()
-            ),
-            Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
-        };
-        let running: Running =
-            serde_json::from_str(&text).with_context(|| format!("{} does not read", path.display()))?;
+    fn local(arguments: &SystemArguments) -> anyhow::Result<Self> {
+        let path = Running::path(data(arguments));
+        let running = running(arguments)?;
         let name = format!("the local system (process {}, by {})", running.pid, path.display());
         let master = MasterKeys::new(&running.master_key, None)?;
         let store = StoreConfig::new(&running.redis, running.redis_cluster);
@@ -97,6 +87,25 @@ impl System {
             Err(error) => Err(anyhow::Error::from(error).context(self.name.clone())),
         }
     }
+}
+
+fn data(arguments: &SystemArguments) -> &Path {
+    arguments.data.as_deref().unwrap_or(Path::new(DEFAULT_DATA))
+}
+
+/// How the local system describes itself.
+pub(crate) fn running(arguments: &SystemArguments) -> anyhow::Result<Running> {
+    let path = Running::path(data(arguments));
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::NotFound => bail!(
+            "no system runs from here ({} is not there): start one with `jari serve` or `make run`, or name one \
+             with --redis and --database",
+            path.display()
+        ),
+        Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
+    };
+    serde_json::from_str(&text).with_context(|| format!("{} does not read", path.display()))
 }
 
 /// Says why nothing was done.
