@@ -2,6 +2,7 @@
 //! it: docs/reliability.md.
 #![cfg(test)]
 
+mod failover;
 mod outbox;
 mod postgres;
 mod pressure;
