@@ -15,6 +15,7 @@ mod line;
 mod payment;
 mod pressure;
 mod push;
+mod recovery;
 mod round_trips;
 mod seats;
 mod topologies;

@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 mod dead_letters;
+mod failover;
 mod outbox;
 mod postgres;
 mod pressure;

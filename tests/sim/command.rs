@@ -66,6 +66,8 @@ pub(crate) enum Command {
         money: Money,
     },
     Expire(u8),
+    /// Redis forgets a reservation, or only its last change, and gets it back.
+    Lose(u8, bool),
     Sweep,
     Tick(u8),
     Pass(i64),
@@ -105,6 +107,7 @@ pub(crate) enum Ask {
     Cancel { reservation: Option<usize>, owner: Owner },
     Pay { reservation: Option<usize>, payment: u8, money: Money },
     Expire { reservation: Option<usize> },
+    Lose { reservation: usize, whole: bool },
     Tick(Load),
     Change(Change),
     Failover { lost: Option<usize> },
@@ -252,7 +255,8 @@ fn command(rng: &mut Rng) -> Command {
         860..905 => Command::Brink(moment(rng), rng.i64(-1..=1), rng.u8(..)),
         905..945 => Command::Operate(rng.u8(..)),
         945..975 => Command::Again(rng.u8(..12)),
-        975..990 => Command::Overtaken(rng.u8(..)),
+        975..984 => Command::Overtaken(rng.u8(..)),
+        984..990 => Command::Lose(rng.u8(..), rng.bool()),
         990..994 => Command::Burst(rng.u8(..4)),
         994..997 => Command::Failover(rng.u8(..4).checked_sub(1).map(|_| rng.u8(..))),
         _ => Command::NoSuchSale,
@@ -386,6 +390,17 @@ pub(crate) fn settled(command: Command, model: &Model) -> Option<Ask> {
             Ask::Pay { reservation: reservation(pick, model), payment, money }
         }
         Command::Expire(pick) => Ask::Expire { reservation: Some(reservation(pick, model)?) },
+        Command::Lose(pick, whole) => {
+            let at = reservation(pick, model)?;
+            let Reservation { status, remind_at, .. } = &model.reservations[at];
+            // Nobody could say whether its buyer was reminded.
+            let is_to_be_reminded = remind_at.is_some_and(|at| at <= model.now);
+            if *status == "PENDING_PAYMENT" && is_to_be_reminded {
+                return None;
+            }
+            let whole = whole || ["CONFIRMED", "PENDING_PAYMENT"].contains(status);
+            Ask::Lose { reservation: at, whole }
+        }
         Command::Tick(pick) => Ask::Tick(load(pick, model)),
         Command::Pass(ms) => Ask::Pass(ms),
         Command::Until(moment, off) => Ask::Pass((next(moment, model)?.0 + off - model.now).max(0)),

@@ -229,6 +229,7 @@ impl Model {
             Ask::Pay { reservation, payment, money } => self.pay(*reservation, *payment, *money),
             Ask::Expire { reservation } => Ok(self.expire(*reservation)),
             Ask::Tick(load) => Ok(self.tick(*load)),
+            Ask::Lose { reservation, whole } => Ok(self.lose(*reservation, *whole)),
             Ask::Change(change) => Ok(self.change(change)),
             Ask::Failover { lost } => Ok(self.failover(*lost)),
             Ask::Recover => Ok(self.recover()),
@@ -1415,6 +1416,14 @@ impl Model {
             }
             None => Expect::Text("false".to_owned()),
         }
+    }
+
+    /// What is lost and put back leaves no trace, but that what was due is given back where seats are looked for.
+    fn lose(&mut self, at: usize, whole: bool) -> Expect {
+        if whole && !matches!(self.reservations[at].status, "CANCELLED" | "EXPIRED") {
+            self.reap();
+        }
+        Expect::Text("restored".to_owned())
     }
 
     fn pay(&mut self, at: Option<usize>, payment: u8, money: Money) -> Result<Expect, Expect> {

@@ -16,6 +16,7 @@ use store::{Applied, Bench, KeyName, Keys, Load, Recovery, Snapshot, StatusChang
 use support::{Answer, App, Call, MASTER_KEY, gate};
 
 use crate::command::{Ask, Change, Choice, Named, Owner, UNKNOWN};
+use crate::loss;
 use crate::model::{Model, amount, payment_name};
 use crate::rules::Rules;
 
@@ -45,6 +46,7 @@ impl Got {
 }
 
 pub(crate) struct Real {
+    config: StoreConfig,
     apps: [App; 2],
     places: KeyRing,
     requests: u32,
@@ -66,6 +68,7 @@ impl Real {
         let second = first.instance(config);
         let edition = first.store.newest_edition(&first.event).await.expect("redis answers").expect("a sale");
         let real = Self {
+            config: config.clone(),
             apps: [first, second],
             places: KeyRing::new(MASTER_KEY.as_bytes(), None),
             requests: 0,
@@ -117,6 +120,10 @@ impl Real {
                     Ok(expired) => expired.to_string(),
                     Err(error) => error.to_string(),
                 }
+            }
+            Ask::Lose { reservation, whole } => {
+                let id = reservation_id(Some(*reservation), model);
+                loss::lose(&self.config, &app.store, &id, *whole).await
             }
             Ask::Tick(load) => match app.store.admit(&app.event, *load).await {
                 Ok(Ok(tick)) => tick_text(&tick),

@@ -326,6 +326,7 @@ pub(crate) fn action_of(ask: &Ask) -> &'static str {
         Ask::Cancel { .. } => "cancel",
         Ask::Pay { .. } => "pay",
         Ask::Expire { .. } => "expire",
+        Ask::Lose { .. } => "lose",
         Ask::Tick(_) => "tick",
         Ask::Change(_) => "change",
         Ask::Failover { .. } => "failover",

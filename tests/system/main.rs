@@ -14,6 +14,8 @@ mod metrics;
 mod outage;
 mod protect;
 mod push;
+mod rebuild;
+mod repair;
 mod secrets;
 mod serve;
 mod serving;

@@ -58,8 +58,8 @@ fn dependencies(folder: &str) -> BTreeSet<String> {
 
 #[test]
 fn imports_point_inward() {
-    let ours = ["metrics", "store", "gateway", "records", "outbox", "bootstrap", "server"];
-    let must_not: [(&str, &[&str]); 6] = [
+    let ours = ["metrics", "store", "gateway", "records", "outbox", "recovery", "bootstrap", "server"];
+    let must_not: [(&str, &[&str]); 7] = [
         ("crates/metrics", &["tokio", "domain", "redis", "lambda_http", "store", "gateway"]),
         (
             "crates/domain",
@@ -69,6 +69,7 @@ fn imports_point_inward() {
         ("crates/gateway", &["redis", "tokio-postgres", "store", "records", "outbox"]),
         ("crates/records", &["redis", "lambda_http", "store", "gateway", "outbox"]),
         ("crates/outbox", &["redis", "lambda_http", "store", "gateway", "records"]),
+        ("crates/recovery", &["redis", "tokio-postgres", "lambda_http", "gateway", "outbox", "bootstrap"]),
     ];
     for (folder, forbidden) in must_not {
         let found = dependencies(folder);
@@ -210,12 +211,18 @@ fn every_outcome_has_a_row_and_every_code_is_described() {
         "DISCONNECTED",
         "PUSHES",
         "TOLD",
+        "RESTORED",
+        "EVICTED",
+        "REFILED",
+        "RECOUNTED",
+        "GROUNDED",
+        "PLACED",
         "UNCHANGED",
         "STALE",
         "AGAIN",
     ];
     /// What only operators meet.
-    const OPERATORS: &[&str] = &["CONFLICT", "IN_USE"];
+    const OPERATORS: &[&str] = &["CONFLICT", "IN_USE", "FULL"];
     let codes: BTreeSet<&str> = ROWS.iter().map(|row| row.code).collect();
     for step in store::STEPS {
         assert!(!step.outcomes.is_empty(), "{} declares no outcome", step.name);

@@ -55,7 +55,7 @@ pub(crate) async fn run(
 }
 
 /// Who asks, for the journal: the user of this process.
-fn user() -> String {
+pub(crate) fn user() -> String {
     let output = process::Command::new("id").arg("-un").output();
     let name = output
         .ok()

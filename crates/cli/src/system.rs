@@ -4,9 +4,10 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use admin::{AdminError, AdminState, Command, LocalDeadLetters, Refused, Reply};
+use admin::{AdminError, AdminState, Command, LocalDeadLetters, Progress, Refused, Reply};
 use anyhow::{Context, anyhow, bail};
 use bootstrap::config::MasterKeys;
+use domain::EventId;
 use records::{Records, RecordsConfig};
 use server::{Options, Running};
 use store::{Store, StoreConfig};
@@ -27,8 +28,7 @@ impl System {
     /// The system that the arguments name, else the local one.
     pub(crate) fn find(arguments: &SystemArguments) -> anyhow::Result<Self> {
         if arguments.redis.is_none() && arguments.database.is_none() {
-            let data = arguments.data.as_deref().unwrap_or(Path::new(DEFAULT_DATA));
-            return Self::local(data);
+            return Self::local(arguments);
         }
         if arguments.data.is_some() {
             bail!("--data names a system, --redis and --database another one: leave one of them out");
@@ -42,25 +42,15 @@ impl System {
         Self::of(&store, arguments.database.as_deref(), master, "the system that was named".to_owned())
     }
 
-    fn local(data: &Path) -> anyhow::Result<Self> {
-        let path = &Running::path(data);
-        let text = match fs::read_to_string(path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == ErrorKind::NotFound => bail!(
-                "no system runs from here ({} is not there): start one with `jari serve` or `make run`, or name \
-                 one with --redis and --database",
-                path.display()
-            ),
-            Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
-        };
-        let running: Running =
-            serde_json::from_str(&text).with_context(|| format!("{} does not read", path.display()))?;
+    fn local(arguments: &SystemArguments) -> anyhow::Result<Self> {
+        let path = Running::path(data(arguments));
+        let running = running(arguments)?;
         let name = format!("the local system (process {}, by {})", running.pid, path.display());
         let master = MasterKeys::new(&running.master_key, None)?;
         let store = StoreConfig::new(&running.redis, running.redis_cluster);
         let system = Self::of(&store, Some(&running.database), Some(master), name)?;
         let records = Records::open(&RecordsConfig::new(&running.database))?;
-        let letters = LocalDeadLetters::new(server::dead_letters(data), records);
+        let letters = LocalDeadLetters::new(server::dead_letters(data(arguments)), records);
         Ok(Self { admin: system.admin.with_dead_letters(Box::new(letters)), ..system })
     }
 
@@ -76,7 +66,21 @@ impl System {
 
     /// Carry out a command. An error says that the system could not.
     pub(crate) async fn ask(&self, command: Command) -> anyhow::Result<Result<Reply, Refused>> {
-        match admin::admin(&self.admin, command).await {
+        self.answered(admin::admin(&self.admin, command).await)
+    }
+
+    /// Lay out an event anew, and tell how far that has come.
+    pub(crate) async fn rebuild(
+        &self,
+        event: &EventId,
+        by: &str,
+        told: &(dyn Fn(Progress) + Send + Sync),
+    ) -> anyhow::Result<Result<Reply, Refused>> {
+        self.answered(admin::rebuild(&self.admin, event, by, told).await)
+    }
+
+    fn answered(&self, reply: Result<Reply, AdminError>) -> anyhow::Result<Result<Reply, Refused>> {
+        match reply {
             Ok(Reply::Refused(refused)) => Ok(Err(refused)),
             Ok(reply) => Ok(Ok(reply)),
             Err(error @ AdminError::NoDatabase) => Err(anyhow!("{error}: name it with --database")),
@@ -89,6 +93,25 @@ impl System {
             Err(error) => Err(anyhow::Error::from(error).context(self.name.clone())),
         }
     }
+}
+
+fn data(arguments: &SystemArguments) -> &Path {
+    arguments.data.as_deref().unwrap_or(Path::new(DEFAULT_DATA))
+}
+
+/// How the local system describes itself.
+pub(crate) fn running(arguments: &SystemArguments) -> anyhow::Result<Running> {
+    let path = Running::path(data(arguments));
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::NotFound => bail!(
+            "no system runs from here ({} is not there): start one with `jari serve` or `make run`, or name one \
+             with --redis and --database",
+            path.display()
+        ),
+        Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
+    };
+    serde_json::from_str(&text).with_context(|| format!("{} does not read", path.display()))
 }
 
 /// Says why nothing was done.

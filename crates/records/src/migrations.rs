@@ -24,6 +24,11 @@ const MIGRATIONS: &[Migration] = &[
         name: "payments",
         sql: include_str!("../../../infra/migrations/0002_payments.sql"),
     },
+    Migration {
+        version: 3,
+        name: "changed_reservations",
+        sql: include_str!("../../../infra/migrations/0003_changed_reservations.sql"),
+    },
 ];
 
 /// Two callers at once: the second waits here, then finds nothing to do. Tables are locked no longer than a

@@ -30,8 +30,9 @@ use gateway::access::AccessKeyPair;
 use gateway::{Gate, PaymentKeys};
 use keys::KeysState;
 use records::{Records, RecordsConfig};
+use relay::{Patience, Recoveries};
 use serde::{Deserialize, Serialize};
-use store::{Store, StoreConfig};
+use store::{Store, StoreConfig, StoreError};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -39,7 +40,7 @@ use tokio::task::JoinHandle;
 
 use listener::Functions;
 use page::Page;
-use queue::LocalQueue;
+use queue::{Delivered, LocalQueue};
 use service::Service;
 use sockets::{Hub, LocalPushes};
 
@@ -358,6 +359,7 @@ async fn each_second(
     let mut seconds = tokio::time::interval(admit::INTERVAL);
     seconds.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     let outbox = queue.delivered();
+    let mut recoveries = Recoveries::new(&store, queue.records(), &*queue, Patience::EXACT);
     loop {
         tokio::select! {
             _ = seconds.tick() => {}
@@ -369,10 +371,19 @@ async fn each_second(
                 pressure.ask(&*queue).await;
                 admit::tick_all(&store, pressure.load()).await.map(drop)
             }
-            Round::Relay => relay::relay(&store, &outbox, relay::SETTLE_MS).await.map(drop),
+            Round::Relay => relay_and_recover(&store, &outbox, &mut recoveries).await,
         };
         if let Err(error) = done {
             tracing::error!(name, %error, "a round failed");
         }
     }
+}
+
+async fn relay_and_recover(
+    store: &Store,
+    outbox: &Delivered,
+    recoveries: &mut Recoveries<'_>,
+) -> Result<(), StoreError> {
+    relay::relay(store, outbox, relay::SETTLE_MS).await?;
+    recoveries.round().await
 }

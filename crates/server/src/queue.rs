@@ -54,6 +54,11 @@ impl LocalQueue {
         Prompt { messages: self.prompt.clone(), bookings: Arc::clone(&self.bookings) }
     }
 
+    /// Where what is delivered is written.
+    pub(crate) fn records(&self) -> &Records {
+        &self.records
+    }
+
     pub(crate) fn delivered(self: &Arc<Self>) -> Delivered {
         Delivered(Arc::clone(self))
     }

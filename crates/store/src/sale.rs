@@ -202,7 +202,7 @@ impl Store {
 }
 
 /// What the steps read of a definition, in meta.
-fn meta_fields(sale: &Sale) -> Vec<(&'static str, String)> {
+pub(crate) fn meta_fields(sale: &Sale) -> Vec<(&'static str, String)> {
     let flag = |on: bool| String::from(if on { "1" } else { "0" });
     let ms = |seconds: u32| (i64::from(seconds) * 1000).to_string();
     let instant = |at: Option<Millis>| at.map(|at| at.to_string()).unwrap_or_default();

@@ -209,7 +209,7 @@ fn checked_again(sale: &Sale) -> Allowed<()> {
     check(&definition.to_string()).map(drop).map_err(without_lines)
 }
 
-fn check_name(by: &str) -> Allowed<()> {
+pub(crate) fn check_name(by: &str) -> Allowed<()> {
     let fits = (1..=MAX_NAME_CHARACTERS).contains(&by.chars().count()) && !by.chars().any(char::is_control);
     let reason = format!("must have 1 to {MAX_NAME_CHARACTERS} characters, none of them control characters");
     if fits { Ok(()) } else { Err(Refused::value("by", reason)) }

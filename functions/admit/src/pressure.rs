@@ -57,9 +57,13 @@ impl Pressure {
 
     /// What a tick is told now.
     pub fn load(&self) -> Load {
+        self.load_at(Instant::now())
+    }
+
+    fn load_at(&self, now: Instant) -> Load {
         let known = *self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let backlog = match known.messages {
-            _ if known.since.elapsed() > GOOD_FOR => BookingsWaiting::TooMany,
+            _ if now.duration_since(known.since) > GOOD_FOR => BookingsWaiting::TooMany,
             Some(messages) => BookingsWaiting::Messages(messages),
             None => BookingsWaiting::Unknown,
         };
@@ -84,23 +88,22 @@ mod tests {
         }
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn an_answer_is_good_for_a_while_and_silence_is_more_than_is_bearable() {
+        let begun = Instant::now();
         let pressure = Pressure::new(7);
         let silence = Fixed(None);
         assert_eq!(pressure.load(), Load { backlog: BookingsWaiting::Unknown, journal_limit: 7 });
         pressure.ask(&silence).await;
-        tokio::time::advance(GOOD_FOR).await;
-        assert_eq!(pressure.load().backlog, BookingsWaiting::Unknown);
-        tokio::time::advance(Duration::from_millis(1)).await;
-        assert_eq!(pressure.load().backlog, BookingsWaiting::TooMany);
+        assert_eq!(pressure.load_at(begun + GOOD_FOR).backlog, BookingsWaiting::Unknown);
+        let long_after = || Instant::now() + GOOD_FOR + Duration::from_millis(1);
+        assert_eq!(pressure.load_at(long_after()).backlog, BookingsWaiting::TooMany);
 
+        let asked = Instant::now();
         pressure.ask(&Fixed(Some(3))).await;
         assert_eq!(pressure.load().backlog, BookingsWaiting::Messages(3));
-        tokio::time::advance(GOOD_FOR).await;
         pressure.ask(&silence).await;
-        assert_eq!(pressure.load().backlog, BookingsWaiting::Messages(3));
-        tokio::time::advance(Duration::from_millis(1)).await;
-        assert_eq!(pressure.load().backlog, BookingsWaiting::TooMany);
+        assert_eq!(pressure.load_at(asked + GOOD_FOR).backlog, BookingsWaiting::Messages(3));
+        assert_eq!(pressure.load_at(long_after()).backlog, BookingsWaiting::TooMany);
     }
 }
