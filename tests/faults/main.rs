@@ -2,11 +2,13 @@
 //! it: docs/reliability.md.
 #![cfg(test)]
 
+mod clocks;
 mod dead_letters;
 mod failover;
 mod outbox;
 mod postgres;
 mod pressure;
 mod proxy;
+mod redis;
 mod sqs;
 mod world;
