@@ -11,6 +11,7 @@ mod http;
 mod journal;
 mod linear;
 mod metrics;
+mod outage;
 mod protect;
 mod push;
 mod rebuild;

@@ -7,6 +7,7 @@ mod arguments;
 mod audit;
 mod check;
 mod crowd;
+mod dlq;
 mod draw;
 mod event;
 mod export;
@@ -65,6 +66,7 @@ fn run(arguments: Arguments, output: &mut Output) -> anyhow::Result<Ending> {
             Command::Audit(arguments) => audit::run(&system, arguments, output).await,
             Command::Rebuild(arguments) => rebuild::run(&system, arguments, output).await,
             Command::Crowd(arguments) => crowd::run(&system, arguments, output).await,
+            Command::Dlq { command } => dlq::run(&system, command, output).await,
             Command::Export(arguments) => export::run(&system, arguments, output).await,
             Command::Keygen(arguments) => keygen::run(&arguments, output),
         }
