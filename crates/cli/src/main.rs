@@ -13,6 +13,7 @@ mod export;
 mod keygen;
 mod opening;
 mod output;
+mod plan;
 mod system;
 
 use std::io;
@@ -64,6 +65,7 @@ fn run(arguments: Arguments, output: &mut Output) -> anyhow::Result<Ending> {
             Command::Audit(arguments) => audit::run(&system, arguments, output).await,
             Command::Crowd(arguments) => crowd::run(&system, arguments, output).await,
             Command::Export(arguments) => export::run(&system, arguments, output).await,
+            Command::Plan(arguments) => plan::run(&arguments, output),
             Command::Keygen(arguments) => keygen::run(&arguments, output),
         }
     })
