@@ -4,6 +4,7 @@
 -- ARGV       now_ms by change expected_version version definition sale appended field_count stock_count removed_count
 --            field value … section delta … section offset length …
 -- OUTCOMES   CONFLICT version: somebody else changed it since it was read
+--            RECOVERING: what was sold may be more than is known here
 --            AGAIN: more holds were due than one step gives back; the same call goes on
 --            IN_USE section: fewer places than are held or sold, or a row that is
 --            APPLIED version
@@ -15,13 +16,16 @@ local definition, sale, appended = ARGV[6], ARGV[7], ARGV[8]
 local field_count, stock_count, removed_count = tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11])
 --@include clock
 --@include seats
+--@include replication
 
 local now = clock(now_ms)
 local keys = { map = map, stock = stock, remaining = remaining, holds = holds, due = due, journal = journal }
-local current = redis.call('HMGET', meta, 'version', 'epoch')
+local current = redis.call('HMGET', meta, 'version', 'epoch', 'recoveringSince', 'replicationId')
 -- The first try's answer was lost: this very edition is in place.
 if current[1] == version and redis.call('GET', definition_key) == definition then return { 'APPLIED', tonumber(version) } end
 if (current[1] or '0') ~= expected_version then return { 'CONFLICT', tonumber(current[1] or 0) } end
+-- What was sold and is forgotten for now must not be taken off sale.
+if is_recovering(current[3], current[4]) then return { 'RECOVERING' } end
 local epoch = current[2] or '1'
 if current[1] and reap(keys, epoch, now) == REAP_LIMIT then return { 'AGAIN' } end
 
@@ -42,6 +46,8 @@ end
 if not current[1] then
   redis.call('HSET', meta, 'status', 'OPEN', 'epoch', '1', 'credit', '0', 'callCredit', '0', 'clock', '0',
     'headScore', '0', 'net', '0', 'createdAt', now)
+  local id = replication_id()
+  if id then redis.call('HSET', meta, 'replicationId', id) end
   redis.call('SET', remaining, 0)
 end
 redis.call('HSET', meta, 'version', version, unpack(ARGV, fields_at, stock_at - 1))

@@ -11,6 +11,7 @@
 --            STALE version: the caller's definition is not the newest
 --            EVENT_CLOSED
 --            MAINTENANCE
+--            RECOVERING
 --            NOT_ADMITTED
 --            HOLD_EXPIRED
 --            ADMISSION_EXPIRED
@@ -30,6 +31,7 @@ local now_ms, version, token, reservation_id, request = ARGV[1], ARGV[2], ARGV[3
 local asked, mode, section, price, count = ARGV[6], ARGV[7], ARGV[8], ARGV[9], tonumber(ARGV[10])
 --@include clock
 --@include standing
+--@include replication
 --@include session
 --@include pick
 --@include account
@@ -43,7 +45,8 @@ local now = clock(now_ms)
 local replayed = replay(idempotency, asked)
 if replayed then return replayed end
 local field = redis.call('HMGET', meta, 'status', 'opensAt', 'closesAt', 'version', 'maintenance', 'epoch',
-  'activeMs', 'limitPerAccount', 'paymentMode', 'paymentDueAt', 'paymentDueAfterMs', 'currency')
+  'activeMs', 'limitPerAccount', 'paymentMode', 'paymentDueAt', 'paymentDueAfterMs', 'currency',
+  'recoveringSince', 'replicationId')
 if not field[1] then return { 'EVENT_NOT_FOUND' } end
 local keys = { called = called, active = active, session = session, done = done, map = map, stock = stock,
   remaining = remaining, holds = holds, due = due, accounts = accounts, owners = owners, journal = journal }
@@ -66,6 +69,7 @@ end
 if mode ~= 'held' and field[4] ~= version then return { 'STALE', tonumber(field[4]) } end
 if standing(field[1], field[2], field[3], now) == 'CLOSED' then return { 'EVENT_CLOSED' } end
 if field[5] == '1' then return { 'MAINTENANCE' } end
+if is_recovering(field[13], field[14]) then return { 'RECOVERING' } end
 local epoch, closes_at, limit = field[6], tonumber(field[3]), tonumber(field[8])
 local live, refusal = live_session(keys, token, now,
   { active_ms = tonumber(field[7]), closes_at = closes_at, epoch = epoch })

@@ -10,6 +10,7 @@
 --            STALE version: the caller's definition is not the newest
 --            EVENT_CLOSED
 --            MAINTENANCE
+--            RECOVERING
 --            ALREADY_BOOKED reservation
 --            NOT_ADMITTED
 --            HOLD_EXPIRED
@@ -30,6 +31,7 @@ local now_ms, version, token, request, asked = ARGV[1], ARGV[2], ARGV[3], ARGV[4
 local section, price, mode, count = ARGV[6], ARGV[7], ARGV[8], tonumber(ARGV[9])
 --@include clock
 --@include standing
+--@include replication
 --@include session
 --@include pick
 --@include account
@@ -40,11 +42,12 @@ local now = clock(now_ms)
 local replayed = replay(idempotency, asked)
 if replayed then return replayed end
 local field = redis.call('HMGET', meta, 'status', 'opensAt', 'closesAt', 'version', 'maintenance', 'epoch',
-  'activeMs', 'limitPerAccount', 'holdMs')
+  'activeMs', 'limitPerAccount', 'holdMs', 'recoveringSince', 'replicationId')
 if not field[1] then return { 'EVENT_NOT_FOUND' } end
 if field[4] ~= version then return { 'STALE', tonumber(field[4]) } end
 if standing(field[1], field[2], field[3], now) == 'CLOSED' then return { 'EVENT_CLOSED' } end
 if field[5] == '1' then return { 'MAINTENANCE' } end
+if is_recovering(field[10], field[11]) then return { 'RECOVERING' } end
 local epoch = field[6]
 local keys = { called = called, active = active, session = session, done = done, map = map, stock = stock,
   remaining = remaining, holds = holds, due = due, owners = owners, journal = journal }

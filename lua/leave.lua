@@ -1,7 +1,7 @@
 -- leave: give up a place or a session; held seats and the slot are free at once.
 --
--- KEYS       meta waiting called active session done map stock remaining holds due leave_rate accounts owners journal
---            sockets_due
+-- KEYS       meta waiting called active session done map stock remaining holds due leave_rate accounts owners left
+--            journal sockets_due
 -- ARGV       now_ms token limit
 -- OUTCOMES   EVENT_NOT_FOUND
 --            RATE_LIMIT retry_after_ms
@@ -9,7 +9,8 @@
 -- COMPLEXITY O(log n) in the line, O(seats held)
 local meta, waiting, called, active, session, done = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local map, stock, remaining, holds, due = KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
-local leave_rate, accounts, owners, journal, sockets_due = KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[16]
+local leave_rate, accounts, owners, left = KEYS[12], KEYS[13], KEYS[14], KEYS[15]
+local journal, sockets_due = KEYS[16], KEYS[17]
 local now_ms, token, limit = ARGV[1], ARGV[2], ARGV[3]
 --@include clock
 --@include limit
@@ -53,6 +54,8 @@ end
 
 if not leave() then return { 'LEFT', 0 } end
 give_up_place(keys, token)
+-- Its key, which may outlive a loss of Redis, restores nothing.
+redis.call('SADD', left, token)
 stir(sockets_due, { token })
 record(journal, 'USER_LEFT_QUEUE', epoch, now, 'token', token)
 return { 'LEFT', 1 }

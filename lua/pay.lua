@@ -3,6 +3,7 @@
 -- KEYS       meta reservation payment payment_due payment_reminders sockets_due journal
 -- ARGV       now_ms reservation_id payment_id status amount currency: status PAID or FAILED
 -- OUTCOMES   EVENT_NOT_FOUND
+--            RECOVERING: a newer state of the reservation may be lost for now
 --            RESERVATION_NOT_FOUND: not known here, or not yet
 --            UNCHANGED status: a failed payment, or this very payment once more
 --            BOOKING_NOT_PAYABLE: late, ended, asks for no payment, or paid by another one
@@ -14,14 +15,17 @@ local payment_due, payment_reminders, sockets_due, journal = KEYS[4], KEYS[5], K
 local now_ms, reservation_id, payment_id, status = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local amount, currency = ARGV[5], ARGV[6]
 --@include clock
+--@include replication
 --@include reservation
 
 -- A provider repeats itself for days.
 local KNOWN_MS = 30 * 86400000
 
 local now = clock(now_ms)
-local epoch = redis.call('HGET', meta, 'epoch')
+local field = redis.call('HMGET', meta, 'epoch', 'recoveringSince', 'replicationId')
+local epoch = field[1]
 if not epoch then return { 'EVENT_NOT_FOUND' } end
+if is_recovering(field[2], field[3]) then return { 'RECOVERING' } end
 
 -- Say no, with a fact the first time that this payment meets this answer.
 local function refuse(outcome, reason, note)

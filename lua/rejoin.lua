@@ -1,8 +1,11 @@
 -- rejoin: come back to a place after a reload, a lapse or an expiry; an unknown token takes a new place.
 --
--- KEYS       meta sequence waiting remaining called active session done join_rate accounts owners journal sockets_due
--- ARGV       now_ms token drawn_score new_token new_drawn_score account counted: account is empty where none was proven,
---            counted 1 where the address' limit has counted this request already
+-- KEYS       meta sequence waiting remaining called active session done join_rate accounts owners left journal
+--            sockets_due
+-- ARGV       now_ms token drawn_score new_token new_drawn_score account counted key_epoch key_score key_number:
+--            account is empty where none was proven, counted 1 where the address' limit has counted this request
+--            already; what the place's key proves, key_epoch empty where it brought none, key_score 0 where it was
+--            made before the opening, key_number 0 where it tells none
 -- OUTCOMES   EVENT_NOT_FOUND
 --            RATE_LIMIT retry_after_ms
 --            ALREADY_BOOKED reservation
@@ -10,17 +13,19 @@
 --            EVENT_CLOSED
 --            ACCOUNT_REQUIRED
 --            NOT_OPEN opens_at
---            KNOWN ticket_number place view: the same place, or a lapsed one back at its old score; a drawn place has
---            no ticket number
---            REQUEUED ticket_number place view: the same token at the end of the line
+--            KNOWN ticket_number place view: the same place, a lapsed one back at its old score, or one that Redis lost
+--            and its key proves; a drawn place has no ticket number
 --            ELSEWHERE token: the token has no place, and the account has one by another
+--            JOURNAL_FULL: too many facts wait for the queues, so nobody gets a place at the end of the line
+--            REQUEUED ticket_number place view: the same token at the end of the line
 --            JOINED ticket_number place view: the new token at the end of the line
 -- COMPLEXITY O(log n) in the line
 local meta, sequence, waiting, remaining, called = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local active, session, done, join_rate = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
-local accounts, owners, journal, sockets_due = KEYS[10], KEYS[11], KEYS[12], KEYS[13]
+local accounts, owners, left, journal, sockets_due = KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14]
 local now_ms, token, drawn_score, new_token = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local new_drawn_score, account, counted = ARGV[5], ARGV[6], ARGV[7]
+local key_epoch, key_score, key_number = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
 --@include clock
 --@include limit
 --@include view
@@ -28,16 +33,17 @@ local new_drawn_score, account, counted = ARGV[5], ARGV[6], ARGV[7]
 --@include claim
 --@include place
 --@include stir
+--@include replication
 
 local now = clock(now_ms)
 local view, field = read_line(meta, now, 'joinsPerAddressPerSecond', 'preQueue', 'requireAccount', 'activeMs',
-  'closesAt')
+  'closesAt', 'replicationId', 'joinsRefused')
 if not view then return { 'EVENT_NOT_FOUND' } end
 local retry_after_ms = counted ~= '1' and over_limit(join_rate, field[9])
 if retry_after_ms then return { 'RATE_LIMIT', retry_after_ms } end
 local status, epoch, pre_queue = view[2], view[4], field[10]
 local keys = { meta = meta, sequence = sequence, waiting = waiting, called = called, active = active,
-  session = session, done = done, accounts = accounts, owners = owners, journal = journal }
+  session = session, done = done, accounts = accounts, owners = owners, left = left, journal = journal }
 
 local function answer(outcome, ...)
   local reply = { outcome, ... }
@@ -59,6 +65,30 @@ local function end_visit(fact)
   if redis.call('ZREM', active, token) == 1 then record(journal, fact, epoch, now, 'tokens', token) end
 end
 
+-- Where a place stood that Redis knew in an epoch before, and forgot; nil where its key does not prove one. Nobody comes
+-- back who was served or has left.
+local function lost_score()
+  if not key_epoch or redis.call('SISMEMBER', left, token) == 1 then return nil end
+  if key_epoch >= tonumber(epoch) and not is_recovering(nil, field[14]) then return nil end
+  local score = key_score
+  if score == 0 then score = pre_queue == 'shuffle' and tonumber(drawn_score) or key_number end
+  if score <= view[5] then return nil end
+  return score
+end
+
+-- A numbered line's fact says the number once more; a drawn place has none.
+local function restore(score)
+  redis.call('ZADD', waiting, score, token)
+  local fact = { 'token', token, 'score', score }
+  if account ~= '' then
+    take_place(keys, token, account)
+    fact[#fact + 1], fact[#fact + 2] = 'account', account
+  end
+  record(journal, 'USER_ENTER_QUEUE', epoch, now, unpack(fact))
+  stir(sockets_due, { token })
+  return known(score, waiting_place(keys, token, score, status))
+end
+
 local place = place_of(keys, token, status == 'CLOSED' and 'OPEN' or status, now)
 if place[1] == 'BOOKED' then return { 'ALREADY_BOOKED', place[2] } end
 local owner = redis.call('HGET', owners, token)
@@ -78,9 +108,13 @@ if place[1] == 'NOT_FOUND' then
   if score then return answer('JOINED', false, waiting_place(keys, new_token, tonumber(score), status)) end
   local elsewhere = account ~= '' and redis.call('HGET', accounts, account)
   if elsewhere and elsewhere ~= token then return { 'ELSEWHERE', elsewhere } end
+  local lost = lost_score()
+  if lost then return restore(lost) end
+  if field[15] == '1' then return { 'JOURNAL_FULL' } end
   return enter_at_the_end('JOINED', new_token, account, new_drawn_score)
 end
 
+if place[2] == 0 and field[15] == '1' then return { 'JOURNAL_FULL' } end
 stir(sockets_due, { token })
 if not call then
   end_visit('ADMISSION_EXPIRED')

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::shuffle::{AFTER_THE_DRAW, Seed};
 use domain::{EventId, ReservationId, Token};
 use serde_json::{Value, json};
+use store::{BookingsWaiting, Load};
 
 use crate::command::{Ask, Change, Choice, Money, Named, Owner, UNKNOWN};
 use crate::rules::{Rules, Seat, SeatState, Section};
@@ -21,6 +22,16 @@ pub(crate) struct Place {
     /// Until it has left or booked.
     pub(crate) account: Option<String>,
     pub(crate) state: State,
+    /// What its key says since it last came to the end of the line.
+    pub(crate) key: Key,
+}
+
+/// Made in an epoch; the score is not told before the opening.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Key {
+    pub(crate) epoch: u64,
+    pub(crate) score: u64,
+    pub(crate) number: u64,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -46,6 +57,8 @@ pub(crate) enum State {
         reservation: usize,
     },
     Left,
+    /// Redis knew it, and does not any more.
+    Lost,
 }
 
 pub(crate) struct Reservation {
@@ -92,6 +105,10 @@ pub(crate) struct Model {
     pub(crate) status: &'static str,
     pub(crate) maintenance: bool,
     pub(crate) message: String,
+    pub(crate) epoch: u64,
+    /// Redis is another one than any tick has seen.
+    replaced: bool,
+    recovering_since: Option<i64>,
     pub(crate) places: Vec<Place>,
     pub(crate) reservations: Vec<Reservation>,
     /// Account → its place.
@@ -106,6 +123,11 @@ pub(crate) struct Model {
     call_credit: f64,
     ticked_at: i64,
     pace: f64,
+    /// The part of the pace that is used.
+    pace_factor: f64,
+    joins_refused: bool,
+    /// Facts that were ever written: nobody takes them away.
+    pub(crate) journal: u64,
     /// Token and Idempotency-Key → what was asked and answered.
     kept: BTreeMap<(Token, u8), (Ask, Expect)>,
     /// Payment → why it was refused last.
@@ -128,6 +150,9 @@ impl Model {
             status: "OPEN",
             maintenance: false,
             message: String::new(),
+            epoch: 1,
+            replaced: false,
+            recovering_since: None,
             places: Vec::new(),
             reservations: Vec::new(),
             accounts: BTreeMap::new(),
@@ -140,6 +165,9 @@ impl Model {
             call_credit: 0.0,
             ticked_at: 0,
             pace: rules.per_second,
+            pace_factor: 1.0,
+            joins_refused: false,
+            journal: 1,
             kept: BTreeMap::new(),
             refused: BTreeMap::new(),
             rules,
@@ -168,6 +196,7 @@ impl Model {
             Some(State::Active { .. }) => "holding",
             Some(State::Booked { .. }) => "BOOKED",
             Some(State::Left) => "LEFT",
+            Some(State::Lost) => "LOST",
         }
     }
 
@@ -199,8 +228,12 @@ impl Model {
             Ask::Cancel { reservation, owner } => self.cancel(*reservation, owner),
             Ask::Pay { reservation, payment, money } => self.pay(*reservation, *payment, *money),
             Ask::Expire { reservation } => Ok(self.expire(*reservation)),
-            Ask::Tick => Ok(self.tick()),
+            Ask::Tick(load) => Ok(self.tick(*load)),
+            Ask::Lose { reservation, whole } => Ok(self.lose(*reservation, *whole)),
             Ask::Change(change) => Ok(self.change(change)),
+            Ask::Failover { lost } => Ok(self.failover(*lost)),
+            Ask::Recover => Ok(self.recover()),
+            Ask::Recovered { epoch } => Ok(self.recovered(*epoch)),
             Ask::Pass(ms) => {
                 self.now += ms;
                 Ok(Expect::Text(String::new()))
@@ -244,6 +277,7 @@ impl Model {
     }
 
     fn note(&mut self, fact: &str) {
+        self.journal += 1;
         self.facts.push(format!("{} {fact}", self.now));
     }
 
@@ -320,17 +354,23 @@ impl Model {
             // One account, one place: the same token from any device.
             return self.rejoin(Some(known), account, learned, false);
         }
-        Ok(self.new_place(account, learned, false))
+        self.new_place(account, learned, false)
     }
 
-    fn new_place(&mut self, account: Option<&str>, learned: &Value, rejoin: bool) -> Expect {
+    /// Only who gets a new place is refused.
+    fn may_lengthen_the_line(&self) -> Refused {
+        if self.joins_refused { refusal(503, "UNAVAILABLE", Value::Null) } else { Ok(()) }
+    }
+
+    fn new_place(&mut self, account: Option<&str>, learned: &Value, rejoin: bool) -> Result<Expect, Expect> {
+        self.may_lengthen_the_line()?;
         // A token is random: nobody but the answer knows it.
         let token = learned["token"].as_str().and_then(|token| token.parse().ok());
         let token: Token = token.unwrap_or_else(Token::random);
         let who = self.places.len();
-        self.places.push(Place { token, account: None, state: State::Left });
+        self.places.push(Place { token, account: None, state: State::Left, key: Key::default() });
         self.enter_at_the_end(who, account);
-        self.joined(who, &json!(self.last_number), true, rejoin)
+        Ok(self.joined(who, &json!(self.last_number), true, rejoin))
     }
 
     fn enter_at_the_end(&mut self, who: usize, account: Option<&str>) {
@@ -342,6 +382,8 @@ impl Model {
             _ => self.last_number,
         };
         self.places[who].state = State::Waiting { score, reentered: false };
+        let told = if self.is_opened() { score } else { 0 };
+        self.places[who].key = Key { epoch: self.epoch, score: told, number: self.last_number };
         if let Some(account) = account {
             self.places[who].account = Some(account.to_owned());
             self.accounts.insert(account.to_owned(), who);
@@ -368,13 +410,20 @@ impl Model {
         if self.standing() == "CLOSED" {
             return refusal(403, "EVENT_CLOSED", Value::Null);
         }
-        let Some(who) = who.filter(|_| state != State::Left) else {
+        let Some(who) = who.filter(|_| !matches!(state, State::Left | State::Lost)) else {
             self.may_enter(account)?;
-            return match account.and_then(|account| self.accounts.get(account)).copied() {
-                Some(elsewhere) => self.rejoin(Some(elsewhere), account, learned, rejoin),
-                None => Ok(self.new_place(account, learned, rejoin)),
+            let elsewhere = account.and_then(|account| self.accounts.get(account)).copied();
+            if let Some(elsewhere) = elsewhere {
+                return self.rejoin(Some(elsewhere), account, learned, rejoin);
+            }
+            return match who.and_then(|who| Some((who, self.proven_score(who)?))) {
+                Some((who, score)) => Ok(self.restored(who, score, account, rejoin)),
+                None => self.new_place(account, learned, rejoin),
             };
         };
+        if self.is_over(state) && !self.may_reenter(state) {
+            self.may_lengthen_the_line()?;
+        }
         match state {
             State::Waiting { score, .. } => Ok(self.joined(who, &self.number_of(score), false, rejoin)),
             State::Called { score, claim_by, .. } if claim_by > self.now => {
@@ -402,13 +451,47 @@ impl Model {
                 }
                 Ok(self.requeued(who, owner.as_deref(), rejoin))
             }
-            State::Booked { .. } | State::Left => unreachable!("told apart above"),
+            State::Booked { .. } | State::Left | State::Lost => unreachable!("told apart above"),
         }
+    }
+
+    /// Where a lost place stood, as its key proves it: made before the loss, and nobody behind it was served.
+    fn proven_score(&self, who: usize) -> Option<u64> {
+        let Place { token, state, key, .. } = &self.places[who];
+        if *state != State::Lost || (key.epoch >= self.epoch && !self.replaced) {
+            return None;
+        }
+        let score = match (key.score, self.rules.pre_queue) {
+            (0, "shuffle") => self.seed.score(*token),
+            (0, _) => key.number,
+            (score, _) => score,
+        };
+        Some(score).filter(|score| *score > self.head_score)
+    }
+
+    fn restored(&mut self, who: usize, score: u64, account: Option<&str>, rejoin: bool) -> Expect {
+        self.places[who].state = State::Waiting { score, reentered: false };
+        if let Some(account) = account {
+            self.places[who].account = Some(account.to_owned());
+            self.accounts.insert(account.to_owned(), who);
+        }
+        self.note(&format!("enter {} - {score} {}", self.places[who].token, account.unwrap_or("-")));
+        self.joined(who, &self.number_of(score), false, rejoin)
     }
 
     fn requeued(&mut self, who: usize, account: Option<&str>, rejoin: bool) -> Expect {
         self.enter_at_the_end(who, account);
         self.joined(who, &json!(self.last_number), true, rejoin)
+    }
+
+    /// Whether a visit was not used in time.
+    fn is_over(&self, state: State) -> bool {
+        match state {
+            State::Called { claim_by: until, .. } | State::Active { expires_at: until, .. } => {
+                until <= self.now
+            }
+            _ => false,
+        }
     }
 
     fn may_reenter(&self, state: State) -> bool {
@@ -455,7 +538,7 @@ impl Model {
         let rank = who.filter(|_| !is_closed).and_then(|who| self.rank(who));
         let waiting = self.waiting().len();
         let status = match self.name_of(who) {
-            "none" | "LEFT" => "NOT_FOUND",
+            "none" | "LEFT" | "LOST" => "NOT_FOUND",
             "BOOKED" => "BOOKED",
             "ACTIVE" | "holding" if !is_closed => "ACTIVE",
             "WAITING" if !is_closed => "WAITING",
@@ -548,7 +631,8 @@ impl Model {
 
     // Admission.
 
-    fn tick(&mut self) -> Expect {
+    fn tick(&mut self, load: Load) -> Expect {
+        self.watch_epoch();
         let reaped = self.reap();
         let (mut lapsed, mut expired) = (Vec::new(), Vec::new());
         for place in &mut self.places {
@@ -570,19 +654,47 @@ impl Model {
                 self.note(&format!("{word} {}", tokens.join(" ")));
             }
         }
-        self.remind();
-        let overdue = self.overdue();
+        let mut overdue = Vec::new();
+        if !self.is_recovering() {
+            self.remind();
+            overdue = self.overdue();
+        }
+        self.bear(load);
         let admitted = self.admit(lapsed.len());
         Expect::Text(format!(
             "{} admitted {admitted} lapsed {} expired {} reaped {reaped} more false waiting {} active {} remaining {} \
-             overdue {overdue:?}",
+             epoch {} recovering {} pace factor {} joins refused {} overdue {overdue:?}",
             self.standing(),
             lapsed.len(),
             expired.len(),
             self.waiting().len(),
             self.active(),
             self.remaining(),
+            self.epoch,
+            self.is_recovering(),
+            self.pace_factor,
+            self.joins_refused,
         ))
+    }
+
+    /// How much of the pace bookings leave that wait to be written, in hundredths; whether the journal is too long.
+    fn bear(&mut self, load: Load) {
+        let Rules { per_second, backpressure_seconds, .. } = self.rules;
+        self.pace_factor = match (backpressure_seconds, load.backlog) {
+            (None, _) => 1.0,
+            (_, BookingsWaiting::Unknown) => self.pace_factor,
+            (_, BookingsWaiting::TooMany) => 0.0,
+            (Some(bearable), BookingsWaiting::Messages(messages)) => {
+                let waited_seconds = messages as f64 / per_second;
+                let left = 2.0 - waited_seconds / f64::from(bearable);
+                (left.clamp(0.0, 1.0) * 100.0 + 0.5).floor() / 100.0
+            }
+        };
+        if self.journal >= load.journal_limit {
+            self.joins_refused = true;
+        } else if self.journal * 2 <= load.journal_limit {
+            self.joins_refused = false;
+        }
     }
 
     /// Calls and sessions that count against maxActive.
@@ -596,13 +708,15 @@ impl Model {
     /// Credit grows with time and is spent by calling; two seconds and a part of a person are kept at most.
     fn admit(&mut self, lapsed: usize) -> usize {
         let Rules { per_second, compensate, opens_at, .. } = self.rules;
+        let per_second = per_second * self.pace_factor;
         let elapsed = (self.now - self.ticked_at.max(opens_at)).max(0) as f64;
         let back = if compensate { lapsed as f64 * 1_000.0 } else { 0.0 };
         self.credit = (self.credit + per_second * elapsed + back).min(per_second * 2_000.0 + 999.0);
         self.call_credit = (self.call_credit + 2.0 * per_second * elapsed).min(per_second * 4_000.0 + 999.0);
         let mut admitted = Vec::new();
         let is_open = self.standing() == "OPEN";
-        if is_open && self.remaining() > 0 {
+        let calls = is_open && !self.is_recovering();
+        if calls && self.remaining() > 0 {
             let credit = if compensate { self.credit.min(self.call_credit) } else { self.credit };
             let mut may_call = (credit / 1_000.0).floor();
             for (score, who) in self.waiting() {
@@ -626,8 +740,12 @@ impl Model {
         self.net += i64::try_from(admitted.len()).unwrap_or(0);
         self.credit -= count * 1_000.0;
         self.call_credit -= count * 1_000.0;
-        if !is_open {
+        if !calls {
             (self.credit, self.call_credit) = (0.0, 0.0);
+        }
+        // Redis keeps both to a thousandth.
+        for credit in [&mut self.credit, &mut self.call_credit] {
+            *credit = (*credit * 1_000.0).round() / 1_000.0;
         }
         if is_open && !self.waiting().is_empty() && elapsed > 0.0 {
             self.pace += (1_000.0 * count / elapsed - self.pace) * (1.0 - (-elapsed / 30_000.0).exp());
@@ -869,7 +987,57 @@ impl Model {
         if self.maintenance {
             return refusal(503, "UNAVAILABLE", Value::Null);
         }
-        Ok(())
+        self.may_change_reservations()
+    }
+
+    // A loss of Redis.
+
+    pub(crate) fn is_recovering(&self) -> bool {
+        self.replaced || self.recovering_since.is_some()
+    }
+
+    /// Nothing else of the token would be left than what a loss takes.
+    pub(crate) fn may_be_lost(&self, who: usize) -> bool {
+        matches!(self.places[who].state, State::Waiting { reentered: false, .. })
+    }
+
+    fn failover(&mut self, lost: Option<usize>) -> Expect {
+        self.replaced = true;
+        if let Some(who) = lost {
+            self.places[who].state = State::Lost;
+            self.give_up_account(who);
+        }
+        Expect::Text(String::new())
+    }
+
+    fn watch_epoch(&mut self) {
+        if std::mem::take(&mut self.replaced) {
+            self.epoch += 1;
+            self.last_number += 1_000_000;
+            self.recovering_since = Some(self.now);
+            self.note(&format!("changed epoch {}", self.version));
+        }
+    }
+
+    fn recover(&mut self) -> Expect {
+        self.watch_epoch();
+        Expect::Text(match self.recovering_since {
+            Some(since) => format!("epoch {} recovers since {since} at {}", self.epoch, self.now),
+            None => format!("epoch {} is healthy", self.epoch),
+        })
+    }
+
+    fn recovered(&mut self, epoch: u64) -> Expect {
+        let ends = epoch == self.epoch && !self.replaced;
+        if ends && self.recovering_since.take().is_some() {
+            self.note(&format!("changed recovered {}", self.version));
+        }
+        Expect::Text(ends.to_string())
+    }
+
+    /// What Redis knows of a reservation may not be the newest.
+    fn may_change_reservations(&self) -> Refused {
+        if self.is_recovering() { refusal(503, "UNAVAILABLE", Value::Null) } else { Ok(()) }
     }
 
     fn within_limit(&self, used: u32, requested: usize) -> Refused {
@@ -1195,11 +1363,13 @@ impl Model {
         };
         match at.filter(is_owner) {
             Some(at) => Ok(at),
+            None if at.is_none() && self.is_recovering() => refusal(503, "UNAVAILABLE", Value::Null),
             None => refusal(404, "RESERVATION_NOT_FOUND", Value::Null),
         }
     }
 
     fn cancel(&mut self, at: Option<usize>, owner: &Owner) -> Result<Expect, Expect> {
+        self.may_change_reservations()?;
         let at = self.read(at, owner)?;
         match self.reservations[at].status {
             "CANCELLED" => return Ok(self.reservation(at)),
@@ -1238,7 +1408,7 @@ impl Model {
     }
 
     fn expire(&mut self, at: Option<usize>) -> Expect {
-        let overdue = self.overdue();
+        let overdue = if self.is_recovering() { Vec::new() } else { self.overdue() };
         match at.filter(|at| overdue.contains(&self.reservations[*at].id.to_string())) {
             Some(at) => {
                 self.give_back(at, "EXPIRED", "BOOKING_EXPIRED");
@@ -1248,7 +1418,16 @@ impl Model {
         }
     }
 
+    /// What is lost and put back leaves no trace, but that what was due is given back where seats are looked for.
+    fn lose(&mut self, at: usize, whole: bool) -> Expect {
+        if whole && !matches!(self.reservations[at].status, "CANCELLED" | "EXPIRED") {
+            self.reap();
+        }
+        Expect::Text("restored".to_owned())
+    }
+
     fn pay(&mut self, at: Option<usize>, payment: u8, money: Money) -> Result<Expect, Expect> {
+        self.may_change_reservations()?;
         let Some(at) = at else {
             if money != Money::Failed {
                 let id = ReservationId::of(self.event.clone(), *UNKNOWN);
@@ -1322,6 +1501,7 @@ impl Model {
             }
             Change::Conflict => return Expect::Text(format!("conflict {}", self.version)),
             Change::Repeat => return Expect::Text(format!("applied {}", self.version)),
+            Change::Edit(_) if self.is_recovering() => return Expect::Text("recovering".to_owned()),
             Change::Edit(edit) => {
                 self.reap();
                 let Some(rules) = self.rules.edited(*edit, self.now) else {

@@ -12,10 +12,11 @@ use domain::reservation::{Reservation, ReservedPlaces};
 use domain::{EventId, Millis, ReservationId, SeatName, Token};
 use gateway::{Gate, KeyRing, PlaceKey};
 use serde_json::{Value, json};
-use store::{Applied, Bench, Snapshot, StatusChange, StoreConfig, Tick};
+use store::{Applied, Bench, KeyName, Keys, Load, Recovery, Snapshot, StatusChange, StoreConfig, Tick};
 use support::{Answer, App, Call, MASTER_KEY, gate};
 
 use crate::command::{Ask, Change, Choice, Named, Owner, UNKNOWN};
+use crate::loss;
 use crate::model::{Model, amount, payment_name};
 use crate::rules::Rules;
 
@@ -45,6 +46,7 @@ impl Got {
 }
 
 pub(crate) struct Real {
+    config: StoreConfig,
     apps: [App; 2],
     places: KeyRing,
     requests: u32,
@@ -52,6 +54,7 @@ pub(crate) struct Real {
     /// How the newest edition came about.
     newest: (Arc<Edition>, layout::Change),
     before: Arc<Edition>,
+    redis: redis::Client,
 }
 
 impl Real {
@@ -65,12 +68,14 @@ impl Real {
         let second = first.instance(config);
         let edition = first.store.newest_edition(&first.event).await.expect("redis answers").expect("a sale");
         let real = Self {
+            config: config.clone(),
             apps: [first, second],
             places: KeyRing::new(MASTER_KEY.as_bytes(), None),
             requests: 0,
             read_until: None,
             newest: (Arc::clone(&edition), layout::Change::default()),
             before: edition,
+            redis: redis::Client::open(config.url.as_str()).expect("an address"),
         };
         real.at(now);
         real
@@ -116,7 +121,11 @@ impl Real {
                     Err(error) => error.to_string(),
                 }
             }
-            Ask::Tick => match app.store.admit(&app.event).await {
+            Ask::Lose { reservation, whole } => {
+                let id = reservation_id(Some(*reservation), model);
+                loss::lose(&self.config, &app.store, &id, *whole).await
+            }
+            Ask::Tick(load) => match app.store.admit(&app.event, *load).await {
                 Ok(Ok(tick)) => tick_text(&tick),
                 other => format!("{other:?}"),
             },
@@ -130,6 +139,18 @@ impl Real {
                 return from_store(body);
             }
             Ask::Change(change) => self.change(*change, model, instance).await,
+            Ask::Failover { lost } => self.failover(*lost, model).await,
+            Ask::Recover => match app.store.recover(&app.event).await {
+                Ok(Ok(Recovery::Healthy { epoch })) => format!("epoch {epoch} is healthy"),
+                Ok(Ok(Recovery::Recovering { epoch, since, now })) => {
+                    format!("epoch {epoch} recovers since {since} at {now}")
+                }
+                other => format!("{other:?}"),
+            },
+            Ask::Recovered { epoch } => match app.store.recovered(&app.event, *epoch).await {
+                Ok(Ok(ended)) => ended.to_string(),
+                other => format!("{other:?}"),
+            },
             _ => String::new(),
         };
         Got::Text(text)
@@ -155,7 +176,9 @@ impl Real {
         Some(match ask {
             Ask::Join { account } => signed_in(Call::new("POST", "/api/queue/join"), account.as_deref()),
             Ask::Rejoin { who, account } => {
-                let call = Call::new("POST", "/api/queue/rejoin").json(&json!({ "token": token(who) }));
+                let key = self.place_key(*who, model);
+                let call =
+                    Call::new("POST", "/api/queue/rejoin").json(&json!({ "token": token(who), "key": key }));
                 signed_in(call, account.as_deref())
             }
             Ask::Leave { who } => Call::new("DELETE", "/api/queue/leave").query("token", token(who)),
@@ -216,6 +239,42 @@ impl Real {
         })
     }
 
+    /// The key that a place was given when it last came to the end of the line.
+    fn place_key(&self, who: Option<usize>, model: &Model) -> Option<String> {
+        let who = who?;
+        let key = model.places[who].key;
+        let place = PlaceKey {
+            epoch: key.epoch,
+            score: key.score,
+            rank: None,
+            ticket_number: Some(key.number),
+            ticket_count: None,
+            net: 0,
+            read_at: Millis(model.now),
+            earliest_at: Millis::now(),
+            interval_ms: 1_000,
+        };
+        Some(self.places.sign(&self.app().event, model.places[who].token, &place))
+    }
+
+    /// What a failover leaves: another replication id, and a place that was written too late to be kept.
+    async fn failover(&self, lost: Option<usize>, model: &Model) -> String {
+        let mut connection =
+            self.redis.get_multiplexed_async_connection().await.expect("Redis takes a connection");
+        redis::cmd("DEBUG").arg("CHANGE-REPL-ID").exec_async(&mut connection).await.expect("another id");
+        let Some(who) = lost else { return String::new() };
+        let place = &model.places[who];
+        let token = place.token.to_string();
+        let name = |name| Keys::of(&self.app().event).name(name);
+        let mut lose = redis::pipe();
+        lose.zrem(name(KeyName::Waiting), &token).hdel(name(KeyName::Owners), &token);
+        if let Some(account) = &place.account {
+            lose.hdel(name(KeyName::Accounts), account);
+        }
+        lose.exec_async(&mut connection).await.expect("lost");
+        String::new()
+    }
+
     /// A key whose window is open: such a poll is not counted against its address. It says too little to be answered
     /// without the place itself.
     fn key(&self, who: Option<usize>, model: &Model) -> String {
@@ -265,6 +324,7 @@ impl Real {
             Ok(Applied::Applied { version }) => format!("applied {version}"),
             Ok(Applied::Conflict { version }) => format!("conflict {version}"),
             Ok(Applied::InUse { .. }) => "in use".to_owned(),
+            Ok(Applied::Recovering) => "recovering".to_owned(),
             Err(error) => error.to_string(),
         }
     }
@@ -356,7 +416,7 @@ impl Real {
             address: Address::of(IpAddr::V4(Ipv4Addr::LOCALHOST)),
         };
         let outcomes = [
-            store.admit(&nowhere).await.map(|known| known.map(drop)),
+            store.admit(&nowhere, Load::default()).await.map(|known| known.map(drop)),
             store.session(&nowhere, *UNKNOWN).await.map(|known| known.map(drop)),
             store.change(&nowhere, "tests", &StatusChange::Close).await.map(|known| known.map(drop)),
             store.snapshot(&nowhere).await.map(|known| known.map(drop)),
@@ -473,6 +533,7 @@ fn from_store(known: Result<Result<Value, Refusal>, store::StoreError>) -> Got {
         Ok(Err(Refusal::ReservationNotFound)) => {
             (404, json!({ "error": { "code": "RESERVATION_NOT_FOUND" } }))
         }
+        Ok(Err(Refusal::Recovering)) => (503, json!({ "error": { "code": "UNAVAILABLE" } })),
         Ok(Err(Refusal::BookingNotCancellable)) => {
             (409, json!({ "error": { "code": "BOOKING_NOT_CANCELLABLE" } }))
         }
@@ -494,7 +555,8 @@ fn tick_text(tick: &Tick) -> String {
     let mut overdue: Vec<String> = tick.overdue.iter().map(ToString::to_string).collect();
     overdue.sort();
     format!(
-        "{} admitted {} lapsed {} expired {} reaped {} more {} waiting {} active {} remaining {} overdue {overdue:?}",
+        "{} admitted {} lapsed {} expired {} reaped {} more {} waiting {} active {} remaining {} epoch {} \
+         recovering {} pace factor {} joins refused {} overdue {overdue:?}",
         tick.status.as_str(),
         tick.admitted,
         tick.lapsed,
@@ -504,6 +566,10 @@ fn tick_text(tick: &Tick) -> String {
         tick.waiting,
         tick.active,
         tick.remaining,
+        tick.epoch,
+        tick.recovering,
+        tick.pace_factor,
+        tick.joins_refused,
     )
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use domain::reservation::ReservationStatus;
 use futures::FutureExt;
 use serde_json::Value;
-use store::{Bench, Snapshot, StoreConfig};
+use store::{Bench, Load, Snapshot, StoreConfig};
 use support::{Answer, MASTER_KEY};
 
 use crate::command::{Ask, Command, Named, brink, overtaken, settled};
@@ -126,7 +126,7 @@ impl<'a> Sim<'a> {
             _ => {
                 if let Some(ask) = settled(command, &self.model) {
                     self.ask(&ask, instance).await?;
-                    if !matches!(ask, Ask::Pass(_) | Ask::Change(_)) {
+                    if !matches!(ask, Ask::Pass(_) | Ask::Change(_) | Ask::Failover { .. }) {
                         self.last.push(ask);
                         self.last.drain(..self.last.len().saturating_sub(REMEMBERED));
                     }
@@ -164,7 +164,7 @@ impl<'a> Sim<'a> {
 
     /// A scheduler's whole tick: what is overdue expires, each by its own step.
     async fn sweep(&mut self, instance: usize) -> Result<(), String> {
-        self.ask(&Ask::Tick, instance).await?;
+        self.ask(&Ask::Tick(Load::default()), instance).await?;
         for id in self.model.overdue() {
             let at = self.model.reservations.iter().position(|known| known.id.to_string() == id);
             self.ask(&Ask::Expire { reservation: at }, instance).await?;
@@ -197,7 +197,8 @@ impl<'a> Sim<'a> {
     }
 
     fn note_try(&mut self, ask: &Ask) {
-        if matches!(self.model.standing(), "OPEN" | "PAUSED") && !self.model.maintenance {
+        let sells = !self.model.maintenance && !self.model.is_recovering();
+        if matches!(self.model.standing(), "OPEN" | "PAUSED") && sells {
             let who = match ask {
                 Ask::Rejoin { who, .. }
                 | Ask::Leave { who }
@@ -325,8 +326,12 @@ pub(crate) fn action_of(ask: &Ask) -> &'static str {
         Ask::Cancel { .. } => "cancel",
         Ask::Pay { .. } => "pay",
         Ask::Expire { .. } => "expire",
-        Ask::Tick => "tick",
+        Ask::Lose { .. } => "lose",
+        Ask::Tick(_) => "tick",
         Ask::Change(_) => "change",
+        Ask::Failover { .. } => "failover",
+        Ask::Recover => "recover",
+        Ask::Recovered { .. } => "recovered",
         Ask::Pass(_) => "time",
     }
 }

@@ -283,6 +283,8 @@ fn recipe(
     command.args(format!("--bind 127.0.0.1 --port {port}").split(' ')).arg("--dir").arg(folder.path());
     command
         .args(["--save", ""])
+        // A failover is tried by giving a node another replication id.
+        .args(["--enable-debug-command", "local"])
         .args(format!("--appendonly {append_only} --appendfsync everysec").split(' '));
     match topology {
         Topology::Single => {}

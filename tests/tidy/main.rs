@@ -2,12 +2,14 @@
 //! against their code when store is built.
 #![cfg(test)]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use gateway::failure::ROWS;
 use gateway::routes::ROUTES;
+use metrics::{Kind, prometheus};
+use serde_json::{Value, json};
 use support::contract;
 
 fn root() -> PathBuf {
@@ -56,8 +58,9 @@ fn dependencies(folder: &str) -> BTreeSet<String> {
 
 #[test]
 fn imports_point_inward() {
-    let ours = ["store", "gateway", "records", "outbox", "bootstrap", "server"];
-    let must_not: [(&str, &[&str]); 5] = [
+    let ours = ["metrics", "store", "gateway", "records", "outbox", "recovery", "bootstrap", "server"];
+    let must_not: [(&str, &[&str]); 7] = [
+        ("crates/metrics", &["tokio", "domain", "redis", "lambda_http", "store", "gateway"]),
         (
             "crates/domain",
             &["tokio", "redis", "http", "hyper", "lambda_http", "tokio-postgres", "store", "gateway"],
@@ -66,6 +69,7 @@ fn imports_point_inward() {
         ("crates/gateway", &["redis", "tokio-postgres", "store", "records", "outbox"]),
         ("crates/records", &["redis", "lambda_http", "store", "gateway", "outbox"]),
         ("crates/outbox", &["redis", "lambda_http", "store", "gateway", "records"]),
+        ("crates/recovery", &["redis", "tokio-postgres", "lambda_http", "gateway", "outbox", "bootstrap"]),
     ];
     for (folder, forbidden) in must_not {
         let found = dependencies(folder);
@@ -106,8 +110,12 @@ fn every_function_is_deployed_has_an_event_and_a_test() {
     let template = read("template.yaml");
     let events: String = files("events", ".json").join(" ");
     let tests: String = files("tests", ".rs").iter().map(|path| read(path)).collect();
+    // SAM builds what stands there all at once.
+    let manifest = read("Cargo.toml");
+    let built = manifest.split_once("[workspace.metadata.lambda.build]").expect("how functions are built").1;
     for name in functions() {
         assert!(template.contains(&format!("CodeUri: functions/{name}")), "template.yaml has no {name}");
+        assert!(built.contains(&format!("\"{name}\"")), "Cargo.toml does not have {name} built for Lambda");
         assert!(events.contains(&format!("events/{name}")), "events/ has nothing for {name}");
         let handler = format!("{}::", name.replace('-', "_"));
         assert!(tests.contains(&handler), "no test calls {handler}");
@@ -197,22 +205,30 @@ fn every_outcome_has_a_row_and_every_code_is_described() {
         "COUNTED",
         "APPLIED",
         "CHANGED",
+        "HEALTHY",
+        "RECOVERED",
         "CONNECTED",
         "DISCONNECTED",
         "PUSHES",
         "TOLD",
+        "RESTORED",
+        "EVICTED",
+        "REFILED",
+        "RECOUNTED",
+        "GROUNDED",
+        "PLACED",
         "UNCHANGED",
         "STALE",
         "AGAIN",
     ];
     /// What only operators meet.
-    const OPERATORS: &[&str] = &["CONFLICT", "IN_USE"];
+    const OPERATORS: &[&str] = &["CONFLICT", "IN_USE", "FULL"];
     let codes: BTreeSet<&str> = ROWS.iter().map(|row| row.code).collect();
     for step in store::STEPS {
         assert!(!step.outcomes.is_empty(), "{} declares no outcome", step.name);
         for outcome in step.outcomes {
             let code = match *outcome {
-                "MAINTENANCE" => "UNAVAILABLE",
+                "MAINTENANCE" | "RECOVERING" | "JOURNAL_FULL" => "UNAVAILABLE",
                 "SEAT_COUNT_WHILE_HOLDING" => "INVALID_REQUEST",
                 "ANOTHER_ACCOUNT" => "UNAUTHORIZED",
                 other => other,
@@ -265,6 +281,121 @@ fn one_file_builds_keys() {
     }
     for path in files("lua", ".lua") {
         assert!(!read(&path).contains("ticket:"), "{path} builds a key");
+    }
+}
+
+#[test]
+fn every_metric_is_in_the_table_and_has_a_name_of_its_own() {
+    let page = read("docs/metrics.md");
+    let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| `")).collect();
+    assert_eq!(rows.len(), metrics::TABLE.len(), "rows of docs/metrics.md");
+    let mut names = BTreeSet::new();
+    for (metric, row) in metrics::TABLE.iter().zip(rows) {
+        let kind = match metric.kind {
+            Kind::Counter(_) => "counter",
+            Kind::Gauge(_) => "gauge",
+            Kind::Distribution(_) => "distribution",
+            Kind::Codes(_) => "codes",
+        };
+        let (name, unit, prometheus) = (metric.name, metric.unit.as_str(), prometheus::name(metric));
+        let begins = format!("| `{name}` | {kind} | {unit} | `{prometheus}` | ");
+        assert!(
+            row.starts_with(&begins) && row.ends_with(&format!(" | {} |", metric.means)),
+            "{begins}\n{row}"
+        );
+        assert!(names.insert(name), "two metrics are called {name}");
+    }
+    assert!(read("template.yaml").contains("SYSTEM_NAME: !Ref AWS::StackName"), "whose metrics they are");
+}
+
+/// Names of our metrics as CloudWatch has them, with their units.
+fn cloudwatch_names() -> BTreeMap<String, &'static str> {
+    let mut names = BTreeMap::new();
+    for metric in metrics::TABLE {
+        let unit = metric.unit.as_str();
+        match metric.kind {
+            Kind::Codes(_) => names.extend(
+                ROWS.iter().map(|row| (format!("{}_{}", metric.name, row.code.to_lowercase()), unit)),
+            ),
+            _ => drop(names.insert(metric.name.to_owned(), unit)),
+        }
+    }
+    names
+}
+
+/// A template without its functions: what they are given stays.
+fn template(path: &str) -> Value {
+    let mut text = read(path);
+    for function in ["!Ref ", "!Sub ", "!GetAtt ", "!If ", "!Not ", "!Equals "] {
+        text = text.replace(function, "");
+    }
+    serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// Resources of a type, by name.
+fn resources<'a>(template: &'a Value, kind: &str) -> Vec<(&'a String, &'a Value)> {
+    let resources = template["Resources"].as_object().expect("resources").iter();
+    let of_kind = resources.filter(|(_, resource)| resource["Type"] == kind);
+    of_kind.map(|(name, resource)| (name, &resource["Properties"])).collect()
+}
+
+#[test]
+fn every_alarm_watches_a_metric_that_is_told() {
+    let (names, template) = (cloudwatch_names(), template("infra/observability.yaml"));
+    let alarms = resources(&template, "AWS::CloudWatch::Alarm");
+    for (name, alarm) in &alarms {
+        assert_eq!(alarm["AlarmActions"], json!(["Alarms"]), "{name} wakes nobody");
+        if alarm["Namespace"] == metrics::NAMESPACE {
+            let unit = names.get(alarm["MetricName"].as_str().expect("a name"));
+            assert_eq!(alarm["Unit"].as_str(), unit.copied(), "{name}");
+            assert_eq!(alarm["Dimensions"], json!([{ "Name": "system", "Value": "System" }]), "{name}");
+        }
+    }
+    for function in functions() {
+        let words = function.split('-').map(|word| word[..1].to_uppercase() + &word[1..]);
+        let function: String = words.collect();
+        for metric in ["Errors", "Throttles"] {
+            let alarm = alarms.iter().find(|(name, _)| **name == format!("{function}{metric}"));
+            let (name, alarm) = alarm.unwrap_or_else(|| panic!("{function} has no alarm for {metric}"));
+            let watches = (&alarm["MetricName"], &alarm["Dimensions"][0]["Value"]);
+            assert_eq!(watches, (&json!(metric), &json!(format!("{function}Function"))), "{name}");
+        }
+    }
+}
+
+#[test]
+fn the_dashboard_shows_every_metric() {
+    /// Only `jari serve` has its dead letters at hand; deployed, SQS counts them.
+    const SERVED: &str = "dead_letters";
+    let (names, template) = (cloudwatch_names(), template("infra/observability.yaml"));
+    let [(_, dashboard)] = resources(&template, "AWS::CloudWatch::Dashboard")[..] else {
+        panic!("one dashboard")
+    };
+    let body = dashboard["DashboardBody"].as_str().expect("a text");
+    let body: Value = serde_json::from_str(body).expect("JSON");
+    let mut shown = BTreeSet::new();
+    for widget in body["widgets"].as_array().expect("widgets") {
+        for metric in widget["properties"]["metrics"].as_array().expect("metrics") {
+            let name = metric[1].as_str().expect("a name");
+            if metric[0] == metrics::NAMESPACE {
+                assert!(names.contains_key(name), "{name} is no metric");
+                assert_eq!((&metric[2], &metric[3]), (&json!("system"), &json!("${System}")), "{name}");
+                shown.insert(name.to_owned());
+            }
+        }
+    }
+    for metric in metrics::TABLE.iter().filter(|metric| metric.name != SERVED) {
+        let is_shown = shown.iter().any(|name| name.starts_with(metric.name));
+        assert!(is_shown, "no widget shows {}", metric.name);
+    }
+}
+
+#[test]
+fn every_function_tells_what_it_counts() {
+    for name in functions() {
+        let main = read(&format!("functions/{name}/src/main.rs"));
+        let tells = main.contains("gateway::run(") || main.contains("metrics::flushed(");
+        assert!(tells, "functions/{name}/src/main.rs writes no line of metrics");
     }
 }
 

@@ -4,5 +4,6 @@ pub mod config;
 mod state;
 mod telemetry;
 
+pub use metrics;
 pub use state::{Answered, State, failure};
 pub use telemetry::start as start_telemetry;

@@ -14,6 +14,7 @@ mod keygen;
 mod opening;
 mod output;
 mod plan;
+mod rebuild;
 mod system;
 
 use std::io;
@@ -63,6 +64,7 @@ fn run(arguments: Arguments, output: &mut Output) -> anyhow::Result<Ending> {
             Command::Serve(serve) => system::serve(system, serve).await,
             Command::Event { command } => event::run(&system, command, output).await,
             Command::Audit(arguments) => audit::run(&system, arguments, output).await,
+            Command::Rebuild(arguments) => rebuild::run(&system, arguments, output).await,
             Command::Crowd(arguments) => crowd::run(&system, arguments, output).await,
             Command::Export(arguments) => export::run(&system, arguments, output).await,
             Command::Plan(arguments) => plan::run(&arguments, output),

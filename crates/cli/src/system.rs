@@ -4,9 +4,10 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use admin::{AdminError, AdminState, Command, Refused, Reply};
+use admin::{AdminError, AdminState, Command, Progress, Refused, Reply};
 use anyhow::{Context, anyhow, bail};
 use bootstrap::config::MasterKeys;
+use domain::EventId;
 use records::RecordsConfig;
 use server::{Options, Running};
 use store::{Store, StoreConfig};
@@ -62,7 +63,21 @@ impl System {
 
     /// Carry out a command. An error says that the system could not.
     pub(crate) async fn ask(&self, command: Command) -> anyhow::Result<Result<Reply, Refused>> {
-        match admin::admin(&self.admin, command).await {
+        self.answered(admin::admin(&self.admin, command).await)
+    }
+
+    /// Lay out an event anew, and tell how far that has come.
+    pub(crate) async fn rebuild(
+        &self,
+        event: &EventId,
+        by: &str,
+        told: &(dyn Fn(Progress) + Send + Sync),
+    ) -> anyhow::Result<Result<Reply, Refused>> {
+        self.answered(admin::rebuild(&self.admin, event, by, told).await)
+    }
+
+    fn answered(&self, reply: Result<Reply, AdminError>) -> anyhow::Result<Result<Reply, Refused>> {
+        match reply {
             Ok(Reply::Refused(refused)) => Ok(Err(refused)),
             Ok(reply) => Ok(Ok(reply)),
             Err(error @ AdminError::NoDatabase) => Err(anyhow!("{error}: name it with --database")),

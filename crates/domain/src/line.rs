@@ -101,6 +101,17 @@ impl LastRead {
     }
 }
 
+/// What the key of a place proves of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProvenPlace {
+    /// The epoch that the key was made in.
+    pub epoch: u64,
+    /// Where it stood; 0: made before the opening, or without a place in the line.
+    pub score: u64,
+    /// The arrival number, where it was known.
+    pub ticket_number: Option<u64>,
+}
+
 /// Nothing but the place itself tells where it stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reread;

@@ -68,6 +68,7 @@ fn write(gate: &Gate, request: &Request, answer: Answer, callback: Option<&str>)
     let mut response = match answer {
         Ok(success) => response::of_success(success, callback),
         Err(failure) => {
+            metrics::REFUSALS.add(failure.row().code);
             let language = Language::of(request.headers());
             response::of_failure(&failure, language, request_id(request), callback)
         }

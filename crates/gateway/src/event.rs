@@ -208,7 +208,8 @@ pub(crate) fn headers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Head
 #[serde(transparent)]
 struct Text<'a>(#[serde(borrow)] std::borrow::Cow<'a, str>);
 
-/// Serves a Lambda until it is stopped: each event through [`accept`] to `handler`, whose answer goes back.
+/// Serves a Lambda until it is stopped: each event through [`accept`] to `handler`, whose answer goes back. What was
+/// counted meanwhile is told before.
 pub async fn run<H, F>(handler: H) -> Result<(), lambda_http::Error>
 where
     H: Fn(Request) -> F,
@@ -216,7 +217,7 @@ where
 {
     let serve = |event: LambdaEvent<HttpEvent>| {
         let answer = handler(accept(event.payload));
-        async { Ok::<_, lambda_http::Error>(into_event(answer.await)) }
+        async { Ok::<_, lambda_http::Error>(into_event(metrics::flushed(answer).await)) }
     };
     lambda_runtime::run(service_fn(serve)).await
 }

@@ -6,7 +6,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use domain::line::LastRead;
+use domain::line::{LastRead, ProvenPlace};
 use domain::{EventId, Millis, Token};
 use hmac::digest::Key;
 use hmac::{Hmac, KeyInit, Mac};
@@ -86,6 +86,12 @@ impl PlaceKey {
     pub fn last_read(&self) -> LastRead {
         let Self { epoch, score, rank, net, read_at, .. } = *self;
         LastRead { epoch, score, rank, net, read_at }
+    }
+
+    /// What it proves, for the whole sale.
+    pub fn proven(&self) -> ProvenPlace {
+        let Self { epoch, score, ticket_number, .. } = *self;
+        ProvenPlace { epoch, score, ticket_number }
     }
 
     fn write(&self) -> [u8; FIELDS_BYTES] {

@@ -42,6 +42,8 @@ pub struct RefusedFact {
     pub position: usize,
     /// Why, without tokens.
     pub reason: String,
+    /// Whether it broke a guard of the database.
+    pub broke_guard: bool,
 }
 
 impl Records {
@@ -69,7 +71,7 @@ impl Records {
                     let (first, second) = facts.split_at(facts.len() / 2);
                     pending.extend([second, first]);
                 }
-                Err(error) => refuse(facts, &describe(&error), &mut results),
+                Err(error) => refuse(facts, &error, &mut results),
             }
         }
         Ok(results)
@@ -84,7 +86,9 @@ fn rows<'a>(messages: &'a [Vec<Fact>], results: &mut [WriteResult]) -> Vec<FactR
         for (position, fact) in facts.iter().enumerate() {
             match FactRow::of(message, position, fact) {
                 Ok(row) => rows.push(row),
-                Err(reason) => results[message].refused.push(RefusedFact { position, reason }),
+                Err(reason) => {
+                    results[message].refused.push(RefusedFact { position, reason, broke_guard: false });
+                }
             }
         }
     }
@@ -92,9 +96,10 @@ fn rows<'a>(messages: &'a [Vec<Fact>], results: &mut [WriteResult]) -> Vec<FactR
     rows
 }
 
-fn refuse(facts: &[FactRow<'_>], reason: &str, results: &mut [WriteResult]) {
+fn refuse(facts: &[FactRow<'_>], error: &Error, results: &mut [WriteResult]) {
+    let (reason, broke_guard) = (describe(error), breaks_guard(error));
     for row in facts {
-        let refused = RefusedFact { position: row.position, reason: reason.to_owned() };
+        let refused = RefusedFact { position: row.position, reason: reason.clone(), broke_guard };
         results[row.message].refused.push(refused);
     }
 }
@@ -133,9 +138,16 @@ async fn write_once(client: &mut Client, facts: &[FactRow<'_>]) -> Result<(), Er
 
 /// Malformed values, broken guards, values too large for an index: the same facts will fail again, others not.
 fn is_about_data(error: &Error) -> bool {
-    let class =
-        |state: &SqlState| state.code().get(..2).is_some_and(|class| ["22", "23", "54"].contains(&class));
-    error.code().is_some_and(class)
+    ["22", "23", "54"].iter().any(|class| is_of_class(error, class))
+}
+
+/// "Integrity constraint violation".
+fn breaks_guard(error: &Error) -> bool {
+    is_of_class(error, "23")
+}
+
+fn is_of_class(error: &Error, class: &str) -> bool {
+    error.code().is_some_and(|state| state.code().starts_with(class))
 }
 
 fn lost_a_race(error: &Error) -> bool {

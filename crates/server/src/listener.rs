@@ -11,11 +11,14 @@ use bootstrap::State;
 use gateway::routes;
 use gateway::{Body, Request, Response};
 use http_body_util::{BodyExt, Full, Limited};
+use hyper::Method;
 use hyper::body::{Bytes, Incoming};
+use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use keys::KeysState;
+use metrics::prometheus;
 use pay::PayState;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
@@ -32,6 +35,9 @@ const HEADER_TIMEOUT: Duration = Duration::from_secs(75);
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Far more than any body we take: what is longer is cut, and refused by its function.
 const BODY_BYTES: usize = 64 * 1024;
+
+/// Where Prometheus asks. No route of the product: API Gateway does not lead here.
+const METRICS_PATH: &str = "/metrics";
 
 /// What the functions are built from.
 pub(crate) struct Functions {
@@ -96,6 +102,7 @@ pub(crate) async fn listen(
             async move {
                 match request.uri().path() {
                     sockets::PATH => hub.open(request, peer.ip()).await,
+                    METRICS_PATH if request.method() == Method::GET => Ok(measured()),
                     _ => serve(functions, request, peer.ip()).await,
                 }
             }
@@ -122,6 +129,14 @@ pub(crate) async fn listen(
     drop(socket);
     // All permits are back once the last request has ended.
     let _ = connections.acquire_many(CONNECTIONS).await;
+}
+
+/// What was counted since the system started.
+fn measured() -> hyper::Response<Full<Bytes>> {
+    let text = prometheus::text(metrics::TABLE);
+    let mut answer = hyper::Response::new(Full::new(Bytes::from(text)));
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(prometheus::CONTENT_TYPE));
+    answer
 }
 
 async fn serve(

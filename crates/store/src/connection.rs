@@ -10,6 +10,7 @@ use redis::cluster_async::ClusterConnection;
 use redis::cluster_read_routing::RandomReplicaStrategy;
 use redis::{Client, Cmd, FromRedisValue, RedisError, TlsCertificates, Value};
 use tokio::sync::OnceCell;
+use tokio::time::Instant;
 
 use crate::{Bench, Store, StoreError};
 
@@ -106,22 +107,28 @@ impl Connection {
     }
 
     pub(crate) async fn send(&self, command: &Cmd) -> Result<Value, RedisError> {
-        let reply = match self {
+        let asked_at = Instant::now();
+        let reply = self.send_once(command).await;
+        metrics::REDIS_LATENCY.observe(asked_at.elapsed());
+        // An error that the server answers is a value until it is asked for.
+        reply?.extract_error()
+    }
+
+    async fn send_once(&self, command: &Cmd) -> Result<Value, RedisError> {
+        match self {
             Self::Single { client, config, manager } => {
                 let manager = manager
                     .get_or_try_init(|| async {
                         ConnectionManager::new_lazy_with_config((**client).clone(), (**config).clone())
                     })
                     .await?;
-                manager.clone().send_packed_command(command).await?
+                manager.clone().send_packed_command(command).await
             }
             Self::Cluster { client, connection } => {
                 let connection = connection.get_or_try_init(|| client.get_async_connection()).await?;
-                connection.clone().req_packed_command(command).await?
+                connection.clone().req_packed_command(command).await
             }
-        };
-        // An error that the server answers is a value until it is asked for.
-        reply.extract_error()
+        }
     }
 }
 

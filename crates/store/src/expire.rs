@@ -7,7 +7,8 @@ use crate::step::{Call, EXPIRE};
 use crate::{Store, StoreError};
 
 impl Store {
-    /// Give back what was not paid in time; false where it was paid, given back before, or is not due yet.
+    /// Give back what was not paid in time; false where it was paid, given back before, is not
+    /// due yet, or the sale recovers from a loss.
     pub async fn expire(&self, id: &ReservationId) -> Result<bool, StoreError> {
         let call =
             Call::new(&EXPIRE, Keys::of(id.event()).reservation(id)).arg(self.now_ms()).arg(id.to_string());

@@ -1,6 +1,7 @@
 //! Take a place in the line, or come back to one.
 
 use domain::command::{Join, Rejoin};
+use domain::line::ProvenPlace;
 use domain::outcome::{Joined, Outcome, Refusal};
 use domain::{Account, Token};
 
@@ -54,7 +55,7 @@ impl Store {
                 address: join.address,
                 account: join.account.clone(),
             };
-            match self.rejoin_once(&rejoin, known, new, true).await? {
+            match self.rejoin_once(&rejoin, known, new, None, true).await? {
                 // Booked since: the account may have a new place.
                 Rejoined::Answered(Err(Refusal::AlreadyBooked { .. })) | Rejoined::Elsewhere(_) => {}
                 Rejoined::Answered(answer) => return Ok(answer),
@@ -64,16 +65,19 @@ impl Store {
     }
 
     /// Come back to `known`'s place, or take a new one for `new`; an account that has a place by another token gets
-    /// that. Answers the token whose place it is.
+    /// that. `proven` is what its key says, should Redis have lost the place. Answers the token whose place it is.
     pub async fn rejoin(
         &self,
         rejoin: &Rejoin,
+        proven: Option<ProvenPlace>,
         new: Drawn,
         draw: impl Fn(Token) -> Drawn,
     ) -> Result<Outcome<(Token, Joined)>, StoreError> {
         let mut known = draw(rejoin.token);
         for turn in 0..TURNS {
-            match self.rejoin_once(rejoin, known, new, turn > 0).await? {
+            // The key is that of the token that came, not of the one that the account's place has.
+            let proven = proven.filter(|_| turn == 0);
+            match self.rejoin_once(rejoin, known, new, proven, turn > 0).await? {
                 Rejoined::Answered(answer) => return Ok(answer),
                 Rejoined::Elsewhere(token) => known = draw(token),
             }
@@ -87,6 +91,7 @@ impl Store {
         rejoin: &Rejoin,
         known: Drawn,
         new: Drawn,
+        proven: Option<ProvenPlace>,
         counted: bool,
     ) -> Result<Rejoined, StoreError> {
         let keys = Keys::of(&rejoin.event).token(known.token).address(rejoin.address);
@@ -97,7 +102,10 @@ impl Store {
             .arg(new.token.to_string())
             .arg(new.score)
             .arg(text_of(rejoin.account.as_ref()))
-            .arg(u8::from(counted));
+            .arg(u8::from(counted))
+            .arg(proven.map(|proven| proven.epoch.to_string()).unwrap_or_default())
+            .arg(proven.map_or(0, |proven| proven.score))
+            .arg(proven.and_then(|proven| proven.ticket_number).unwrap_or(0));
         let mut reply = self.run(call).await?;
         let answer = match reply.word() {
             "KNOWN" => (known.token, same_place(reply)?),

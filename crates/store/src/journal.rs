@@ -26,6 +26,14 @@ pub struct JournalPage {
     pub next: Option<StreamId>,
 }
 
+impl JournalPage {
+    /// When its oldest entry was made, by Redis' clock.
+    pub fn oldest_ms(&self) -> Option<u64> {
+        let ids = self.facts.iter().map(|fact| &fact.id).chain(self.unreadable.iter().map(|(id, _)| id));
+        ids.map(|id| id.ms).min()
+    }
+}
+
 impl Store {
     /// The journal from `from` on, entries made up to `until_ms` only.
     pub async fn journal(
@@ -206,6 +214,7 @@ impl Entry<'_> {
             "EVENT_CHANGED" => What::EventChanged {
                 by: self.text("by")?.to_owned(),
                 change: self.text("change")?.to_owned(),
+                value: self.fields.get("value").cloned(),
                 version: self.parsed("version")?,
                 definition: match self.fields.get("definition") {
                     Some(text) => Some(serde_json::from_str(text).map_err(|error| error.to_string())?),

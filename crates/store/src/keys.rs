@@ -3,7 +3,7 @@
 //! | name | key | type | holds |
 //! |---|---|---|---|
 //! | – | `ticket:events` | SET | event ids, the one key outside a hash tag |
-//! | meta | `ticket:{E}:meta` | HASH | status, times, rules, version, epoch, admission credit and clock, head score, net |
+//! | meta | `ticket:{E}:meta` | HASH | status, times, rules, version, epoch, replication id, since when it recovers, admission credit and clock, head score, net, pace factor, whether joins are refused |
 //! | definition | `ticket:{E}:definition` | STRING | the edition: the checked sale and where its places lie, JSON |
 //! | sequence | `ticket:{E}:queue:seq` | STRING | last ticket number |
 //! | waiting | `ticket:{E}:queue:waiting` | ZSET | token → score |
@@ -13,6 +13,7 @@
 //! | done | `ticket:{E}:booking:done:{token}` | STRING | reservation id; until closesAt + 24 h |
 //! | accounts | `ticket:{E}:accounts` | HASH | account → token of its place, until that was left or has booked |
 //! | owners | `ticket:{E}:owners` | HASH | token → its account, as long |
+//! | left | `ticket:{E}:queue:left` | SET | tokens that left: their keys bring nobody back |
 //! | tickets | `ticket:{E}:tickets` | HASH | account → places it has bought, those given back not counted |
 //! | idempotency | `ticket:{E}:idempotency:{token}:{sha256}` | STRING | digest of a request, then its packed reply; 24 h |
 //! | remaining | `ticket:{E}:seats:remaining` | STRING | free places in the whole event |
@@ -62,6 +63,7 @@ pub enum KeyName {
     Payment,
     Accounts,
     Owners,
+    Left,
     Tickets,
     Idempotency,
     Journal,
@@ -147,6 +149,7 @@ impl<'a> Keys<'a> {
             KeyName::PaymentReminders => "payment:reminders",
             KeyName::Accounts => "accounts",
             KeyName::Owners => "owners",
+            KeyName::Left => "queue:left",
             KeyName::Tickets => "tickets",
             KeyName::Journal => "journal",
             KeyName::Sockets => "sockets",

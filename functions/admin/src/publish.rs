@@ -156,6 +156,10 @@ async fn publish(
         match store.apply(&edition, &change, by, what).await? {
             Applied::Applied { version } => return Ok(Ok((version, known.is_none()))),
             Applied::InUse { section } => return Ok(Err(in_use(&edition, section))),
+            Applied::Recovering => {
+                let reason = format!("{event} recovers from a loss of Redis: try again in some seconds");
+                return Ok(Err(Refused::not_now(reason)));
+            }
             Applied::Conflict { .. } => {}
         }
     }
@@ -205,7 +209,7 @@ fn checked_again(sale: &Sale) -> Allowed<()> {
     check(&definition.to_string()).map(drop).map_err(without_lines)
 }
 
-fn check_name(by: &str) -> Allowed<()> {
+pub(crate) fn check_name(by: &str) -> Allowed<()> {
     let fits = (1..=MAX_NAME_CHARACTERS).contains(&by.chars().count()) && !by.chars().any(char::is_control);
     let reason = format!("must have 1 to {MAX_NAME_CHARACTERS} characters, none of them control characters");
     if fits { Ok(()) } else { Err(Refused::value("by", reason)) }
@@ -309,7 +313,16 @@ mod tests {
             message: None,
         };
         let edition = Arc::new(Edition::first(sale).0);
-        EventState { edition, view, active: 0, reservations: 0, journal: 0, maintenance: false }
+        EventState {
+            edition,
+            view,
+            active: 0,
+            reservations: 0,
+            journal: 0,
+            maintenance: false,
+            pace_factor: 1.0,
+            joins_refused: false,
+        }
     }
 
     fn reason(allowed: Allowed<()>) -> String {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bootstrap::{Answered, State};
+use bootstrap::{Answered, State, metrics};
 use gateway::routes::Call;
 use gateway::{Answer, Body, Failure, Request, Response, answer, request, response};
 use outbox::Outbox;
@@ -32,6 +32,11 @@ pub async fn handle(book_state: &BookState, request: Request) -> Response<Body> 
 async fn book(BookState { state, outbox }: &BookState, request: &Request) -> Answer {
     let book = request::book(&state.gate, request)?;
     let (booked, fact) = state.store.book(&book).await.answered()?;
+    // A repeat brings no fact.
+    if fact.is_some() {
+        metrics::BOOKINGS.add(1);
+        metrics::SOLD.add(booked.reservation.seat_count.into());
+    }
     outbox::send_first(outbox.as_ref(), fact).await;
     response::booked(&booked)
 }

@@ -1,6 +1,6 @@
 //! Keep seats, or give them back.
 
-use bootstrap::{Answered, State};
+use bootstrap::{Answered, State, metrics};
 use domain::Token;
 use gateway::routes::Call;
 use gateway::{Answer, Body, Failure, Request, Response, answer, request, response};
@@ -26,6 +26,7 @@ async fn hold(state: &State, request: &Request) -> Answer {
     // A name for this request, by which the step knows its own repetition over a broken connection.
     let name = Token::random().to_string();
     let held = state.store.hold(&asked, &name).await.answered()?;
+    metrics::HELD.add(held.seat_count.into());
     let access_token = held.prolonged.then(|| {
         let account = held.account.clone();
         state.access_token(request, &asked.event, asked.token, account, held.active_expires_at)

@@ -1,10 +1,11 @@
 //! Take a place in the line, or come back to it.
 
-use bootstrap::{Answered, State};
+use bootstrap::{Answered, State, metrics};
+use domain::outcome::Joined;
 use domain::{Account, Token};
 use gateway::response::{self, Asker};
 use gateway::routes::Call;
-use gateway::{Answer, Body, Failure, Request, Response, answer, request};
+use gateway::{Answer, Body, Failure, PlaceKey, Request, Response, answer, request};
 
 /// Answers a request to this function.
 pub async fn handle(state: &State, request: Request) -> Response<Body> {
@@ -23,6 +24,7 @@ async fn join(state: &State, request: &Request) -> Answer {
     let join = request::join(&state.gate, request)?;
     let draw = |token| state.drawn(&join.event, token);
     let (token, joined) = state.store.join(&join, draw(Token::random()), draw).await.answered()?;
+    count(&joined);
     let asker = Asker {
         keys: &state.keys,
         event: &join.event,
@@ -37,8 +39,11 @@ async fn join(state: &State, request: &Request) -> Answer {
 async fn rejoin(state: &State, request: &Request) -> Answer {
     let rejoin = request::rejoin(&state.gate, request)?;
     let key = rejoin.key.as_deref().and_then(|key| state.keys.check(&rejoin.event, rejoin.token, key));
+    let proven = key.as_ref().map(PlaceKey::proven);
     let draw = |token| state.drawn(&rejoin.event, token);
-    let (token, mut joined) = state.store.rejoin(&rejoin, draw(Token::random()), draw).await.answered()?;
+    let (token, mut joined) =
+        state.store.rejoin(&rejoin, proven, draw(Token::random()), draw).await.answered()?;
+    count(&joined);
     if joined.joined_at.is_none() && joined.ticket_number.is_none() {
         // A drawn place: only its key remembers when it came.
         joined.ticket_number = key.and_then(|key| key.ticket_number);
@@ -53,6 +58,13 @@ async fn rejoin(state: &State, request: &Request) -> Answer {
     };
     let access_token = state.access_token_of(request, &rejoin.event, token, &joined.standing)?;
     response::rejoined(asker, &joined, access_token)
+}
+
+/// A place that was known is no new one.
+fn count(joined: &Joined) {
+    if joined.joined_at.is_some() {
+        metrics::JOINS.add(1);
+    }
 }
 
 /// What a token that has just joined has bought: nothing, unless it has an account, of which the first poll tells.

@@ -1,6 +1,6 @@
 //! Ask where one stands, how the whole line moves, and whether all is well.
 
-use bootstrap::{Answered, State};
+use bootstrap::{Answered, State, metrics};
 use domain::Millis;
 use domain::command::Poll;
 use domain::outcome::{LineView, Place, Polled, Refusal, Standing};
@@ -35,9 +35,11 @@ async fn poll(state: &State, request: &Request) -> Answer {
     if let Some(key) = key.as_ref().filter(|_| !limited)
         && let Some(answer) = from_view(state, &poll, key).await?
     {
+        metrics::POLLS_KEYED.add(1);
         return Ok(answer);
     }
     let mut polled = state.store.poll(&poll, limited).await.answered()?;
+    metrics::POLLS_EXACT.add(1);
     let mut access_token = None;
     if polled.standing.place == Place::Called {
         // The first answer that says ACTIVE is the one that begins the session.

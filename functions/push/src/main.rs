@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use aws_lambda_events::event::sqs::SqsEvent;
-use bootstrap::{config, start_telemetry};
+use bootstrap::{config, metrics, start_telemetry};
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 
 /// How long a report of gone sockets may take.
@@ -14,7 +14,7 @@ async fn main() -> anyhow::Result<()> {
     start_telemetry();
     let (sockets, departures) = (config::sockets()?, config::gone_queue(SEND_TIMEOUT)?);
     let push = async |event: LambdaEvent<SqsEvent>| {
-        push::push(&sockets, &departures, event.payload).await;
+        metrics::flushed(push::push(&sockets, &departures, event.payload)).await;
         Ok::<(), Error>(())
     };
     lambda_runtime::run(service_fn(push)).await.map_err(anyhow::Error::from_boxed)

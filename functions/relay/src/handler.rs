@@ -1,12 +1,19 @@
 //! Sends the journal to the queues: what is older than a second, packed, and forgets only what a queue said it
-//! took. At least once: two relays, or one that dies between the two, send some facts twice.
+//! took. At least once: two relays, or one that dies between the two, send some facts twice. Beside it recoveries of
+//! sales are watched, and ended.
+
+mod recoveries;
+
+pub use recoveries::{Patience, Recoveries};
 
 use std::collections::HashSet;
 use std::time::Duration;
 
+use bootstrap::metrics;
 use domain::EventId;
-use domain::fact::{Fact, StreamId};
-use outbox::{Outbox, Queue};
+use domain::fact::{Fact, StreamId, What};
+use outbox::{Outbox, Queue, SqsOutbox};
+use records::Records;
 use store::{Store, StoreError};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
@@ -21,14 +28,28 @@ const PAGES_A_ROUND: u32 = 50;
 /// Bookings and line.
 const QUEUES: usize = 2;
 
-/// Relay each second for `run`.
-pub async fn run(store: &Store, outbox: &dyn Outbox, run: Duration) -> Result<(), StoreError> {
+/// What a run works on.
+pub struct RelayState {
+    /// Redis.
+    pub store: Store,
+    /// The queues.
+    pub outbox: SqsOutbox,
+    /// PostgreSQL.
+    pub records: Records,
+}
+
+/// Relay each second for `run`, and end the recoveries that can end.
+pub async fn run(state: &RelayState, run: Duration) -> Result<(), StoreError> {
+    let RelayState { store, outbox, records } = state;
+    let mut recoveries = Recoveries::new(store, records, outbox, Patience::SQS);
     let end = Instant::now() + run;
     let mut rounds = interval(INTERVAL);
     rounds.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
         rounds.tick().await;
         relay(store, outbox, SETTLE_MS).await?;
+        recoveries.round().await?;
+        metrics::flush();
         if Instant::now() + INTERVAL > end {
             return Ok(());
         }
@@ -38,12 +59,25 @@ pub async fn run(store: &Store, outbox: &dyn Outbox, run: Duration) -> Result<()
 /// One round over every event: what has stood in a journal for `settle_ms`. Answers how many facts the queues
 /// took.
 pub async fn relay(store: &Store, outbox: &dyn Outbox, settle_ms: u64) -> Result<usize, StoreError> {
-    let until_ms = store.redis_time_ms().await?.saturating_sub(settle_ms);
-    let mut taken = 0;
+    let now_ms = store.redis_time_ms().await?;
+    let until_ms = now_ms.saturating_sub(settle_ms);
+    let (mut taken, mut lag_ms) = (0, 0);
     for event in store.events().await? {
-        taken += relay_event(store, outbox, &event, until_ms).await?;
+        let relayed = relay_event(store, outbox, &event, until_ms).await?;
+        taken += relayed.taken;
+        lag_ms = relayed.oldest_ms.map_or(0, |oldest_ms| now_ms.saturating_sub(oldest_ms)).max(lag_ms);
     }
+    metrics::JOURNAL_LAG.set(lag_ms as f64);
     Ok(taken)
+}
+
+/// What a round over one event found and did.
+#[derive(Default)]
+struct Relayed {
+    /// Facts that the queues took.
+    taken: usize,
+    /// When the oldest entry was made, by Redis' clock; none where none had settled.
+    oldest_ms: Option<u64>,
 }
 
 async fn relay_event(
@@ -51,25 +85,34 @@ async fn relay_event(
     outbox: &dyn Outbox,
     event: &EventId,
     until_ms: u64,
-) -> Result<usize, StoreError> {
+) -> Result<Relayed, StoreError> {
     let mut sender = Sender { outbox, refusing: HashSet::new() };
     let mut from = None;
-    let mut taken = 0;
+    let mut relayed = Relayed::default();
     for _ in 0..PAGES_A_ROUND {
         let page = store.journal(event, from, until_ms).await?;
+        relayed.oldest_ms = relayed.oldest_ms.or(page.oldest_ms());
         for (id, reason) in &page.unreadable {
             tracing::error!(%event, %id, reason, "a journal entry is no fact; it stays where it is");
         }
         let ids = sender.send(&page.facts).await;
         store.forget(event, &ids).await?;
-        taken += ids.len();
+        count_epochs(&page.facts, &ids);
+        relayed.taken += ids.len();
         match page.next {
             Some(next) if sender.refusing.len() < QUEUES => from = Some(next),
             // The end, or no queue is taking: what is left waits in the journal for the next round.
             _ => break,
         }
     }
-    Ok(taken)
+    Ok(relayed)
+}
+
+/// Each epoch begins with one fact, which is taken off the journal once.
+fn count_epochs(facts: &[Fact], taken: &[StreamId]) {
+    let begins = |fact: &&Fact| matches!(&fact.what, What::EventChanged { change, .. } if change == "epoch");
+    let begun = facts.iter().filter(begins).filter(|fact| taken.contains(&fact.id)).count();
+    metrics::EPOCH_CHANGES.add(begun as u64);
 }
 
 /// What sends the facts of one event in one round.

@@ -1,0 +1,20 @@
+-- recover: notice that Redis is another one than the sale was last seen in; a new epoch begins, and the sale recovers.
+--
+-- KEYS       meta sequence journal
+-- ARGV       now_ms
+-- OUTCOMES   EVENT_NOT_FOUND
+--            HEALTHY epoch
+--            RECOVERING epoch since now
+-- COMPLEXITY O(1)
+local meta, sequence, journal = KEYS[1], KEYS[2], KEYS[3]
+local now_ms = ARGV[1]
+--@include clock
+--@include epoch
+
+local now = clock(now_ms)
+local field = redis.call('HMGET', meta, 'version', 'epoch', 'recoveringSince', 'replicationId')
+if not field[1] then return { 'EVENT_NOT_FOUND' } end
+local keys = { meta = meta, sequence = sequence, journal = journal }
+local epoch, since = watch_epoch(keys, field[1], field[2], field[3], field[4], now)
+if not since then return { 'HEALTHY', tonumber(epoch) } end
+return { 'RECOVERING', tonumber(epoch), tonumber(since), now }
