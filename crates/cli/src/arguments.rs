@@ -8,6 +8,7 @@ use server::SaleFile;
 
 use crate::crowd::CrowdArguments;
 use crate::opening::Opening;
+use crate::plan::PlanArguments;
 
 /// Sells scarce seats to far more people than there are seats.
 #[derive(Debug, Parser)]
@@ -76,6 +77,11 @@ pub(crate) enum Command {
     /// made. At the end the answers are held against what must never happen and, where the system is found, against
     /// an audit of it. Any violation is exit code 1.
     Crowd(CrowdArguments),
+    /// Plan a sale on paper: waits, load, quotas, what it costs
+    ///
+    /// Three ways to follow a place stand side by side: polls alone, the line's progress from the edge's cache, and
+    /// push near the front, which is what the page does. Nothing is asked of any system.
+    Plan(PlanArguments),
     /// Write reservations to standard output, as PostgreSQL has them
     Export(ExportArguments),
     /// Make a deployment's secrets: a master key, and an RSA key for access tokens

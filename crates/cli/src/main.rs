@@ -14,6 +14,7 @@ mod export;
 mod keygen;
 mod opening;
 mod output;
+mod plan;
 mod rebuild;
 mod system;
 
@@ -68,6 +69,7 @@ fn run(arguments: Arguments, output: &mut Output) -> anyhow::Result<Ending> {
             Command::Crowd(arguments) => crowd::run(&system, arguments, output).await,
             Command::Dlq { command } => dlq::run(&system, command, output).await,
             Command::Export(arguments) => export::run(&system, arguments, output).await,
+            Command::Plan(arguments) => plan::run(&arguments, output),
             Command::Keygen(arguments) => keygen::run(&arguments, output),
         }
     })
