@@ -9,6 +9,7 @@ mod check;
 mod draw;
 mod event;
 mod export;
+mod function;
 mod keygen;
 mod opening;
 mod output;

@@ -12,20 +12,33 @@ use server::{Options, Running};
 use store::{Store, StoreConfig};
 
 use crate::arguments::{ServeArguments, SystemArguments};
+use crate::function::Function;
 use crate::{Ending, output};
 
 const DEFAULT_DATA: &str = ".local";
 
 /// A system to operate.
 pub(crate) struct System {
-    admin: AdminState,
+    way: Way,
     /// What to say of it where it cannot be reached.
     name: String,
+}
+
+/// How commands get to the admin function's handler: it runs here, or is deployed.
+enum Way {
+    Here(Box<AdminState>),
+    Deployed(Function),
 }
 
 impl System {
     /// The system that the arguments name, else the local one.
     pub(crate) fn find(arguments: &SystemArguments) -> anyhow::Result<Self> {
+        if let Some(name) = &arguments.function {
+            return Ok(Self {
+                way: Way::Deployed(Function::new(name)),
+                name: format!("the function {name}"),
+            });
+        }
         if arguments.redis.is_none() && arguments.database.is_none() {
             let data = arguments.data.as_deref().unwrap_or(Path::new(DEFAULT_DATA));
             return Self::local(&Running::path(data));
@@ -67,20 +80,27 @@ impl System {
         name: String,
     ) -> anyhow::Result<Self> {
         let admin = AdminState::of(Store::new(store)?, database.map(RecordsConfig::new), master)?;
-        Ok(Self { admin, name })
+        Ok(Self { way: Way::Here(Box::new(admin)), name })
     }
 
     /// Carry out a command. An error says that the system could not.
     pub(crate) async fn ask(&self, command: Command) -> anyhow::Result<Result<Reply, Refused>> {
-        match admin::admin(&self.admin, command).await {
-            Ok(Reply::Refused(refused)) => Ok(Err(refused)),
-            Ok(reply) => Ok(Ok(reply)),
-            Err(error @ AdminError::NoDatabase) => Err(anyhow!("{error}: name it with --database")),
-            Err(error @ AdminError::NoMasterKey) => {
-                Err(anyhow!("{error}: put it into the environment as MASTER_KEY"))
-            }
-            Err(error) => Err(anyhow::Error::from(error).context(self.name.clone())),
-        }
+        let reply = match &self.way {
+            Way::Here(admin) => self.ask_here(admin, command).await?,
+            Way::Deployed(function) => function.ask(&command).await.with_context(|| self.name.clone())?,
+        };
+        Ok(match reply {
+            Reply::Refused(refused) => Err(refused),
+            reply => Ok(reply),
+        })
+    }
+
+    async fn ask_here(&self, admin: &AdminState, command: Command) -> anyhow::Result<Reply> {
+        admin::admin(admin, command).await.map_err(|error| match error {
+            AdminError::NoDatabase => anyhow!("{error}: name it with --database"),
+            AdminError::NoMasterKey => anyhow!("{error}: put it into the environment as MASTER_KEY"),
+            error => anyhow::Error::from(error).context(self.name.clone()),
+        })
     }
 }
 
@@ -97,7 +117,10 @@ pub(crate) fn unexpected(reply: &Reply) -> anyhow::Error {
 
 /// Serve until Ctrl-C.
 pub(crate) async fn serve(system: SystemArguments, serve: ServeArguments) -> anyhow::Result<Ending> {
-    let SystemArguments { data, redis, redis_cluster, database } = system;
+    let SystemArguments { data, redis, redis_cluster, database, function } = system;
+    if function.is_some() {
+        bail!("--function names a deployed system, and `jari serve` is one itself: leave it out");
+    }
     let data = data.unwrap_or_else(|| PathBuf::from(DEFAULT_DATA));
     bootstrap::start_telemetry();
     let ServeArguments { port, web, sales } = serve;
@@ -120,6 +143,7 @@ mod tests {
             redis: redis.map(str::to_owned),
             database: database.map(str::to_owned),
             redis_cluster: false,
+            function: None,
         };
         let nowhere = named(Some("/nonexistent"), None, None);
         assert!(failure(&nowhere).contains("start one with `jari serve`"), "{}", failure(&nowhere));
