@@ -1,5 +1,5 @@
 # Each target is one line; what it does stands in the script or in Cargo.toml.
-.PHONY: run test mutate test-browser fuzz lint release sockets
+.PHONY: run test mutate test-templates test-browser fuzz lint release sockets
 .DEFAULT_GOAL := run
 
 run: ## the whole system on http://127.0.0.1:3000 (PORT changes it), both sales loaded
@@ -10,6 +10,9 @@ test: ## every test, against Redis in every layout
 
 fuzz: ## a million mangled inputs (JARI_FUZZ_CASES changes it) for each reader of what arrives from outside
 	JARI_FUZZ_CASES=$${JARI_FUZZ_CASES:-1000000} cargo test --workspace --test fuzz
+
+test-templates: ## what a deployment's templates must hold, and their linters
+	@exec infra/local/test-templates.sh
 
 test-browser: ## the page and its client library in a real browser; pictures of every view under target/browser/
 	@exec infra/local/test-browser.sh

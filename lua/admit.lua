@@ -2,16 +2,18 @@
 --
 -- KEYS       meta sequence waiting called active map stock remaining holds due payment_due payment_reminders journal
 --            sockets_due
--- ARGV       now_ms
+-- ARGV       now_ms backlog journal_limit: backlog is the number of messages about bookings that wait for PostgreSQL, empty
+--            where that is not known yet, full where it has not been for too long
 -- OUTCOMES   EVENT_NOT_FOUND
 --            TICKED now standing opens_at closes_at admitted lapsed expired reaped more waiting active remaining epoch
---            recovering overdue: more is 1 where another call at once would go on; recovering is 1 after a loss of
---            Redis; overdue: reservations to be expired, each by its own step
+--            recovering pace_factor joins_refused overdue: more is 1 where another call at once would go on; recovering
+--            is 1 after a loss of Redis; pace_factor is the part of the pace that the backlog leaves; overdue:
+--            reservations to be expired, each by its own step
 -- COMPLEXITY O(k log n) for k ≤ 1 000 people called, 500 ended, 500 places given back and 500 buyers reminded
 local meta, sequence, waiting, called, active = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local map, stock, remaining, holds, due = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local payment_due, payment_reminders, journal, sockets_due = KEYS[11], KEYS[12], KEYS[13], KEYS[14]
-local now_ms = ARGV[1]
+local now_ms, backlog, journal_limit = ARGV[1], ARGV[2], tonumber(ARGV[3])
 --@include clock
 --@include standing
 --@include seats
@@ -32,13 +34,13 @@ local PACE_MS = 30000
 local now = clock(now_ms)
 local field = redis.call('HMGET', meta, 'status', 'opensAt', 'closesAt', 'perSecond', 'maxActive', 'claimMs',
   'compensateNoShows', 'credit', 'callCredit', 'clock', 'headScore', 'net', 'pace', 'epoch', 'openedAt',
-  'version', 'recoveringSince', 'replicationId')
+  'version', 'recoveringSince', 'replicationId', 'backpressureSeconds', 'paceFactor', 'joinsRefused')
 if not field[1] then return { 'EVENT_NOT_FOUND' } end
 local status = standing(field[1], field[2], field[3], now)
 local opens_at, closes_at = tonumber(field[2]), tonumber(field[3])
 local epoch, recovering_since = watch_epoch({ meta = meta, sequence = sequence, journal = journal }, field[16],
   field[14], field[17], field[18], now)
-local per_second, compensate = tonumber(field[4]), field[7] == '1'
+local compensate = field[7] == '1'
 local keys = { map = map, stock = stock, remaining = remaining, holds = holds, due = due, journal = journal }
 
 local reaped = reap(keys, epoch, now)
@@ -78,6 +80,23 @@ end
 local reminded = recovering_since and 0 or remind()
 local overdue = recovering_since and {}
   or redis.call('ZRANGEBYSCORE', payment_due, '-inf', now, 'LIMIT', 0, OVERDUE_LIMIT)
+
+-- The part of the pace that is left while bookings wait to be written: all of it as long as they wait no longer than
+-- the sale says, nothing where they wait twice as long. Each of them stands for one person let in.
+local function backpressure()
+  local bearable_seconds = tonumber(field[19] or 0)
+  if bearable_seconds == 0 then return 1 end
+  if backlog == 'full' then return 0 end
+  if backlog == '' then return tonumber(field[20] or 1) end
+  local left = 2 - backlog / tonumber(field[4]) / bearable_seconds
+  return math.floor(math.max(0, math.min(1, left)) * 100 + 0.5) / 100
+end
+local pace_factor = backpressure()
+local per_second = tonumber(field[4]) * pace_factor
+
+-- A journal that nobody empties must not fill Redis: nobody new joins until half of the limit is left.
+local journalled = redis.call('XLEN', journal)
+local joins_refused = journalled >= journal_limit or (field[21] == '1' and 2 * journalled > journal_limit)
 
 local since = math.max(tonumber(field[10]), opens_at)
 local elapsed = math.max(now - since, 0)
@@ -130,10 +149,11 @@ if status == 'OPEN' and left > 0 and elapsed > 0 then
 end
 redis.call('HSET', meta, 'credit', string.format('%.3f', credit), 'callCredit', string.format('%.3f', call_credit),
   'clock', math.max(now, tonumber(field[10])), 'headScore', head_score, 'net', net, 'pace',
-  string.format('%.3f', pace))
+  string.format('%.3f', pace), 'paceFactor', tostring(pace_factor), 'joinsRefused', joins_refused and '1' or '0')
 if status == 'OPEN' and not field[15] then redis.call('HSET', meta, 'openedAt', now) end
 local more = (reaped == REAP_LIMIT or lapsed + expired == END_LIMIT or reminded == REMIND_LIMIT or #overdue == OVERDUE_LIMIT or (allowed > count and admitted == count and left > 0))
   and 1 or 0
 return { 'TICKED', now, status, opens_at, closes_at, admitted, lapsed, expired, reaped, more, left,
   redis.call('ZCARD', active), tonumber(redis.call('GET', remaining)), tonumber(epoch), recovering_since and 1 or 0,
+  tostring(pace_factor), joins_refused and 1 or 0,
   overdue }

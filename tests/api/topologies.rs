@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use serde_json::{Value, json};
-use store::{KeyName, Keys, Store};
+use store::{KeyName, Keys, Load, Store};
 use support::{Answer, App, Call, Redis, Topology};
 
 async fn connected(url: &str) -> MultiplexedConnection {
@@ -226,7 +226,7 @@ async fn a_slot_moves_while_its_sale_runs_and_nothing_is_lost() {
             while !ended.load(Ordering::Relaxed) {
                 app.pass(10);
                 // While keys are here and there a tick finds nothing to work on; the next one comes.
-                let _ = app.store.admit(&app.event).await;
+                let _ = app.store.admit(&app.event, Load::default()).await;
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         }

@@ -11,6 +11,7 @@ use metrics::{Emf, Kind, TABLE, prometheus};
 use outbox::{Message, Outbox, Queue};
 use records::{Records, RecordsConfig};
 use serde_json::{Value, json};
+use store::Load;
 use support::{App, Call, MASTER_KEY, Postgres, Redis, Topology};
 
 /// Counted elsewhere than in the handlers of this sale; each has a test where it is.
@@ -87,7 +88,7 @@ async fn the_line(app: &App, emf: &Emf) -> Vec<String> {
     }
     assert_eq!(app.rejoin(&tokens[0]).await.status, 200, "a known place is no new one");
     app.pass(1_000);
-    assert!(admit::tick_all(&app.store).await.expect("redis answers"));
+    assert!(admit::tick_all(&app.store, Load::default()).await.expect("redis answers"));
     for token in &tokens[..3] {
         assert_eq!(app.poll(token).await.data()["status"], "ACTIVE");
     }

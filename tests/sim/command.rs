@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use domain::Token;
 use fastrand::Rng;
+use store::{BookingsWaiting, Load};
 
 use crate::model::{Model, Reservation, State};
 use crate::rules::{Edit, Habit, LETTERS, Seat, SeatState};
@@ -65,8 +66,10 @@ pub(crate) enum Command {
         money: Money,
     },
     Expire(u8),
+    /// Redis forgets a reservation, or only its last change, and gets it back.
+    Lose(u8, bool),
     Sweep,
-    Tick,
+    Tick(u8),
     Pass(i64),
     Until(Moment, i64),
     /// An operator's change, and at once what it is about, by the other instance.
@@ -104,7 +107,8 @@ pub(crate) enum Ask {
     Cancel { reservation: Option<usize>, owner: Owner },
     Pay { reservation: Option<usize>, payment: u8, money: Money },
     Expire { reservation: Option<usize> },
-    Tick,
+    Lose { reservation: usize, whole: bool },
+    Tick(Load),
     Change(Change),
     Failover { lost: Option<usize> },
     Recover,
@@ -184,11 +188,13 @@ fn by_habit(habit: Habit, command: Command, rng: &mut Rng) -> Command {
             | Command::Release(..)
             | Command::Book { .. },
         ) if rng.u8(..10) < 9 => match rng.u8(..4) {
-            0 => Command::Tick,
+            0 => Command::Tick(rng.u8(..)),
             1 => Command::Pass(1_000),
             _ => Command::Join(account(rng)),
         },
-        (Habit::Absent, Command::Operate(_) | Command::Overtaken(_)) if rng.u8(..5) > 0 => Command::Tick,
+        (Habit::Absent, Command::Operate(_) | Command::Overtaken(_)) if rng.u8(..5) > 0 => {
+            Command::Tick(rng.u8(..))
+        }
         // Second by second: over a jump the bank is full anyway.
         (Habit::Absent, Command::Pass(_) | Command::Until(..) | Command::Brink(..)) => Command::Pass(1_000),
         (Habit::Regular, Command::Join(_)) => Command::Join(Some(rng.u8(..3))),
@@ -243,13 +249,14 @@ fn command(rng: &mut Rng) -> Command {
         615..655 => Command::Pay { reservation: rng.u8(..), payment: rng.u8(..2), money: money(rng) },
         655..665 => Command::Expire(rng.u8(..)),
         665..675 => Command::Sweep,
-        675..790 => Command::Tick,
+        675..790 => Command::Tick(rng.u8(..)),
         790..845 => Command::Pass([1, 250, 999, 1_000, 1_000, 1_001, 3_000, 10_000][rng.usize(..8)]),
         845..860 => Command::Until(moment(rng), rng.i64(-1..=1)),
         860..905 => Command::Brink(moment(rng), rng.i64(-1..=1), rng.u8(..)),
         905..945 => Command::Operate(rng.u8(..)),
         945..975 => Command::Again(rng.u8(..12)),
-        975..990 => Command::Overtaken(rng.u8(..)),
+        975..984 => Command::Overtaken(rng.u8(..)),
+        984..990 => Command::Lose(rng.u8(..), rng.bool()),
         990..994 => Command::Burst(rng.u8(..4)),
         994..997 => Command::Failover(rng.u8(..4).checked_sub(1).map(|_| rng.u8(..))),
         _ => Command::NoSuchSale,
@@ -300,6 +307,31 @@ fn moment(rng: &mut Rng) -> Moment {
         141..=160 => Moment::Reminder,
         _ => Moment::PaymentDue,
     }
+}
+
+/// What a tick is told: mostly that nothing waits and that the journal is short.
+fn load(pick: u8, model: &Model) -> Load {
+    let bearable = f64::from(model.rules.backpressure_seconds.unwrap_or(1)) * model.rules.per_second;
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a handful")]
+    let messages = |part: f64| BookingsWaiting::Messages((bearable * part).round() as u64);
+    let backlog = match pick % 16 {
+        0 => BookingsWaiting::Unknown,
+        1 => BookingsWaiting::TooMany,
+        2 => messages(1.0),
+        3 => messages(1.25),
+        4 => messages(1.5),
+        5 => messages(2.0),
+        6 => messages(3.0),
+        _ => BookingsWaiting::Messages(0),
+    };
+    let journal_limit = match pick / 16 {
+        0 => model.journal,
+        1 => model.journal + 1,
+        2 => 2 * model.journal,
+        3 => 2 * model.journal - 1,
+        _ => store::JOURNAL_LIMIT,
+    };
+    Load { backlog, journal_limit }
 }
 
 /// What a command means as the sale stands; nothing where there is nothing that it could mean.
@@ -358,7 +390,18 @@ pub(crate) fn settled(command: Command, model: &Model) -> Option<Ask> {
             Ask::Pay { reservation: reservation(pick, model), payment, money }
         }
         Command::Expire(pick) => Ask::Expire { reservation: Some(reservation(pick, model)?) },
-        Command::Tick => Ask::Tick,
+        Command::Lose(pick, whole) => {
+            let at = reservation(pick, model)?;
+            let Reservation { status, remind_at, .. } = &model.reservations[at];
+            // Nobody could say whether its buyer was reminded.
+            let is_to_be_reminded = remind_at.is_some_and(|at| at <= model.now);
+            if *status == "PENDING_PAYMENT" && is_to_be_reminded {
+                return None;
+            }
+            let whole = whole || ["CONFIRMED", "PENDING_PAYMENT"].contains(status);
+            Ask::Lose { reservation: at, whole }
+        }
+        Command::Tick(pick) => Ask::Tick(load(pick, model)),
         Command::Pass(ms) => Ask::Pass(ms),
         Command::Until(moment, off) => Ask::Pass((next(moment, model)?.0 + off - model.now).max(0)),
         Command::Operate(pick) => Ask::Change(change(pick)),
@@ -509,9 +552,9 @@ pub(crate) fn brink(moment: Moment, off: i64, pick: u8, model: &Model) -> Option
         (Moment::ClaimEnd | Moment::SessionEnd | Moment::ReentryEnd, 4) => Ask::Rejoin { who, account: None },
         (Moment::PaymentDue, 0 | 1) => Ask::Pay { reservation: subject, payment: 0, money: Money::Right },
         (Moment::PaymentDue, 2 | 3) => Ask::Expire { reservation: subject },
-        (Moment::PaymentDue | Moment::Reminder, _) => Ask::Tick,
+        (Moment::PaymentDue | Moment::Reminder, _) => Ask::Tick(Load::default()),
         (Moment::Opening, 0 | 1) | (Moment::Close, 0) => Ask::Join { account: None },
-        (Moment::Opening, 2 | 3) => Ask::Tick,
+        (Moment::Opening, 2 | 3) => Ask::Tick(Load::default()),
         (Moment::Close, 1 | 2) => hold(active, counted),
         (Moment::Opening | Moment::Close, _) => {
             Ask::Poll { who: place(Who::In("WAITING", pick), model), keyed: true }

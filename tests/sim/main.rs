@@ -11,6 +11,7 @@
 
 mod command;
 mod coverage;
+mod loss;
 mod model;
 mod mutations;
 mod real;

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::shuffle::{AFTER_THE_DRAW, Seed};
 use domain::{EventId, ReservationId, Token};
 use serde_json::{Value, json};
+use store::{BookingsWaiting, Load};
 
 use crate::command::{Ask, Change, Choice, Money, Named, Owner, UNKNOWN};
 use crate::rules::{Rules, Seat, SeatState, Section};
@@ -122,6 +123,11 @@ pub(crate) struct Model {
     call_credit: f64,
     ticked_at: i64,
     pace: f64,
+    /// The part of the pace that is used.
+    pace_factor: f64,
+    joins_refused: bool,
+    /// Facts that were ever written: nobody takes them away.
+    pub(crate) journal: u64,
     /// Token and Idempotency-Key → what was asked and answered.
     kept: BTreeMap<(Token, u8), (Ask, Expect)>,
     /// Payment → why it was refused last.
@@ -159,6 +165,9 @@ impl Model {
             call_credit: 0.0,
             ticked_at: 0,
             pace: rules.per_second,
+            pace_factor: 1.0,
+            joins_refused: false,
+            journal: 1,
             kept: BTreeMap::new(),
             refused: BTreeMap::new(),
             rules,
@@ -219,7 +228,8 @@ impl Model {
             Ask::Cancel { reservation, owner } => self.cancel(*reservation, owner),
             Ask::Pay { reservation, payment, money } => self.pay(*reservation, *payment, *money),
             Ask::Expire { reservation } => Ok(self.expire(*reservation)),
-            Ask::Tick => Ok(self.tick()),
+            Ask::Tick(load) => Ok(self.tick(*load)),
+            Ask::Lose { reservation, whole } => Ok(self.lose(*reservation, *whole)),
             Ask::Change(change) => Ok(self.change(change)),
             Ask::Failover { lost } => Ok(self.failover(*lost)),
             Ask::Recover => Ok(self.recover()),
@@ -267,6 +277,7 @@ impl Model {
     }
 
     fn note(&mut self, fact: &str) {
+        self.journal += 1;
         self.facts.push(format!("{} {fact}", self.now));
     }
 
@@ -343,17 +354,23 @@ impl Model {
             // One account, one place: the same token from any device.
             return self.rejoin(Some(known), account, learned, false);
         }
-        Ok(self.new_place(account, learned, false))
+        self.new_place(account, learned, false)
     }
 
-    fn new_place(&mut self, account: Option<&str>, learned: &Value, rejoin: bool) -> Expect {
+    /// Only who gets a new place is refused.
+    fn may_lengthen_the_line(&self) -> Refused {
+        if self.joins_refused { refusal(503, "UNAVAILABLE", Value::Null) } else { Ok(()) }
+    }
+
+    fn new_place(&mut self, account: Option<&str>, learned: &Value, rejoin: bool) -> Result<Expect, Expect> {
+        self.may_lengthen_the_line()?;
         // A token is random: nobody but the answer knows it.
         let token = learned["token"].as_str().and_then(|token| token.parse().ok());
         let token: Token = token.unwrap_or_else(Token::random);
         let who = self.places.len();
         self.places.push(Place { token, account: None, state: State::Left, key: Key::default() });
         self.enter_at_the_end(who, account);
-        self.joined(who, &json!(self.last_number), true, rejoin)
+        Ok(self.joined(who, &json!(self.last_number), true, rejoin))
     }
 
     fn enter_at_the_end(&mut self, who: usize, account: Option<&str>) {
@@ -399,11 +416,14 @@ impl Model {
             if let Some(elsewhere) = elsewhere {
                 return self.rejoin(Some(elsewhere), account, learned, rejoin);
             }
-            return Ok(match who.and_then(|who| Some((who, self.proven_score(who)?))) {
-                Some((who, score)) => self.restored(who, score, account, rejoin),
+            return match who.and_then(|who| Some((who, self.proven_score(who)?))) {
+                Some((who, score)) => Ok(self.restored(who, score, account, rejoin)),
                 None => self.new_place(account, learned, rejoin),
-            });
+            };
         };
+        if self.is_over(state) && !self.may_reenter(state) {
+            self.may_lengthen_the_line()?;
+        }
         match state {
             State::Waiting { score, .. } => Ok(self.joined(who, &self.number_of(score), false, rejoin)),
             State::Called { score, claim_by, .. } if claim_by > self.now => {
@@ -462,6 +482,16 @@ impl Model {
     fn requeued(&mut self, who: usize, account: Option<&str>, rejoin: bool) -> Expect {
         self.enter_at_the_end(who, account);
         self.joined(who, &json!(self.last_number), true, rejoin)
+    }
+
+    /// Whether a visit was not used in time.
+    fn is_over(&self, state: State) -> bool {
+        match state {
+            State::Called { claim_by: until, .. } | State::Active { expires_at: until, .. } => {
+                until <= self.now
+            }
+            _ => false,
+        }
     }
 
     fn may_reenter(&self, state: State) -> bool {
@@ -601,7 +631,7 @@ impl Model {
 
     // Admission.
 
-    fn tick(&mut self) -> Expect {
+    fn tick(&mut self, load: Load) -> Expect {
         self.watch_epoch();
         let reaped = self.reap();
         let (mut lapsed, mut expired) = (Vec::new(), Vec::new());
@@ -629,10 +659,11 @@ impl Model {
             self.remind();
             overdue = self.overdue();
         }
+        self.bear(load);
         let admitted = self.admit(lapsed.len());
         Expect::Text(format!(
             "{} admitted {admitted} lapsed {} expired {} reaped {reaped} more false waiting {} active {} remaining {} \
-             epoch {} recovering {} overdue {overdue:?}",
+             epoch {} recovering {} pace factor {} joins refused {} overdue {overdue:?}",
             self.standing(),
             lapsed.len(),
             expired.len(),
@@ -641,7 +672,29 @@ impl Model {
             self.remaining(),
             self.epoch,
             self.is_recovering(),
+            self.pace_factor,
+            self.joins_refused,
         ))
+    }
+
+    /// How much of the pace bookings leave that wait to be written, in hundredths; whether the journal is too long.
+    fn bear(&mut self, load: Load) {
+        let Rules { per_second, backpressure_seconds, .. } = self.rules;
+        self.pace_factor = match (backpressure_seconds, load.backlog) {
+            (None, _) => 1.0,
+            (_, BookingsWaiting::Unknown) => self.pace_factor,
+            (_, BookingsWaiting::TooMany) => 0.0,
+            (Some(bearable), BookingsWaiting::Messages(messages)) => {
+                let waited_seconds = messages as f64 / per_second;
+                let left = 2.0 - waited_seconds / f64::from(bearable);
+                (left.clamp(0.0, 1.0) * 100.0 + 0.5).floor() / 100.0
+            }
+        };
+        if self.journal >= load.journal_limit {
+            self.joins_refused = true;
+        } else if self.journal * 2 <= load.journal_limit {
+            self.joins_refused = false;
+        }
     }
 
     /// Calls and sessions that count against maxActive.
@@ -655,6 +708,7 @@ impl Model {
     /// Credit grows with time and is spent by calling; two seconds and a part of a person are kept at most.
     fn admit(&mut self, lapsed: usize) -> usize {
         let Rules { per_second, compensate, opens_at, .. } = self.rules;
+        let per_second = per_second * self.pace_factor;
         let elapsed = (self.now - self.ticked_at.max(opens_at)).max(0) as f64;
         let back = if compensate { lapsed as f64 * 1_000.0 } else { 0.0 };
         self.credit = (self.credit + per_second * elapsed + back).min(per_second * 2_000.0 + 999.0);
@@ -688,6 +742,10 @@ impl Model {
         self.call_credit -= count * 1_000.0;
         if !calls {
             (self.credit, self.call_credit) = (0.0, 0.0);
+        }
+        // Redis keeps both to a thousandth.
+        for credit in [&mut self.credit, &mut self.call_credit] {
+            *credit = (*credit * 1_000.0).round() / 1_000.0;
         }
         if is_open && !self.waiting().is_empty() && elapsed > 0.0 {
             self.pace += (1_000.0 * count / elapsed - self.pace) * (1.0 - (-elapsed / 30_000.0).exp());
@@ -1358,6 +1416,14 @@ impl Model {
             }
             None => Expect::Text("false".to_owned()),
         }
+    }
+
+    /// What is lost and put back leaves no trace, but that what was due is given back where seats are looked for.
+    fn lose(&mut self, at: usize, whole: bool) -> Expect {
+        if whole && !matches!(self.reservations[at].status, "CANCELLED" | "EXPIRED") {
+            self.reap();
+        }
+        Expect::Text("restored".to_owned())
     }
 
     fn pay(&mut self, at: Option<usize>, payment: u8, money: Money) -> Result<Expect, Expect> {

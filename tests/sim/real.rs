@@ -12,10 +12,11 @@ use domain::reservation::{Reservation, ReservedPlaces};
 use domain::{EventId, Millis, ReservationId, SeatName, Token};
 use gateway::{Gate, KeyRing, PlaceKey};
 use serde_json::{Value, json};
-use store::{Applied, Bench, KeyName, Keys, Recovery, Snapshot, StatusChange, StoreConfig, Tick};
+use store::{Applied, Bench, KeyName, Keys, Load, Recovery, Snapshot, StatusChange, StoreConfig, Tick};
 use support::{Answer, App, Call, MASTER_KEY, gate};
 
 use crate::command::{Ask, Change, Choice, Named, Owner, UNKNOWN};
+use crate::loss;
 use crate::model::{Model, amount, payment_name};
 use crate::rules::Rules;
 
@@ -45,6 +46,7 @@ impl Got {
 }
 
 pub(crate) struct Real {
+    config: StoreConfig,
     apps: [App; 2],
     places: KeyRing,
     requests: u32,
@@ -66,6 +68,7 @@ impl Real {
         let second = first.instance(config);
         let edition = first.store.newest_edition(&first.event).await.expect("redis answers").expect("a sale");
         let real = Self {
+            config: config.clone(),
             apps: [first, second],
             places: KeyRing::new(MASTER_KEY.as_bytes(), None),
             requests: 0,
@@ -118,7 +121,11 @@ impl Real {
                     Err(error) => error.to_string(),
                 }
             }
-            Ask::Tick => match app.store.admit(&app.event).await {
+            Ask::Lose { reservation, whole } => {
+                let id = reservation_id(Some(*reservation), model);
+                loss::lose(&self.config, &app.store, &id, *whole).await
+            }
+            Ask::Tick(load) => match app.store.admit(&app.event, *load).await {
                 Ok(Ok(tick)) => tick_text(&tick),
                 other => format!("{other:?}"),
             },
@@ -409,7 +416,7 @@ impl Real {
             address: Address::of(IpAddr::V4(Ipv4Addr::LOCALHOST)),
         };
         let outcomes = [
-            store.admit(&nowhere).await.map(|known| known.map(drop)),
+            store.admit(&nowhere, Load::default()).await.map(|known| known.map(drop)),
             store.session(&nowhere, *UNKNOWN).await.map(|known| known.map(drop)),
             store.change(&nowhere, "tests", &StatusChange::Close).await.map(|known| known.map(drop)),
             store.snapshot(&nowhere).await.map(|known| known.map(drop)),
@@ -549,7 +556,7 @@ fn tick_text(tick: &Tick) -> String {
     overdue.sort();
     format!(
         "{} admitted {} lapsed {} expired {} reaped {} more {} waiting {} active {} remaining {} epoch {} \
-         recovering {} overdue {overdue:?}",
+         recovering {} pace factor {} joins refused {} overdue {overdue:?}",
         tick.status.as_str(),
         tick.admitted,
         tick.lapsed,
@@ -561,6 +568,8 @@ fn tick_text(tick: &Tick) -> String {
         tick.remaining,
         tick.epoch,
         tick.recovering,
+        tick.pace_factor,
+        tick.joins_refused,
     )
 }
 

@@ -34,6 +34,7 @@ pub(crate) struct Rules {
     pub(crate) per_second: f64,
     pub(crate) max_active: usize,
     pub(crate) compensate: bool,
+    pub(crate) backpressure_seconds: Option<u32>,
     pub(crate) active_ms: i64,
     pub(crate) claim_ms: i64,
     pub(crate) hold_ms: i64,
@@ -174,6 +175,7 @@ impl Rules {
             },
             max_active: if habit == Habit::Absent { 30 } else { 6 },
             compensate: seed % 10 == 1 || seed % 4 == 2,
+            backpressure_seconds: (!seed.is_multiple_of(3)).then_some(2),
             active_ms: 120_000,
             claim_ms: 15_000,
             hold_ms: 60_000,
@@ -291,6 +293,9 @@ impl Rules {
             "default": { "offeringId": "T1", "sectionId": "G" },
             "offerings": [offering("T1"), offering("T2")],
         });
+        if let Some(seconds) = self.backpressure_seconds {
+            definition["admission"]["backpressureSeconds"] = json!(seconds);
+        }
         if !self.require_account {
             definition["anonymous"] = json!("accepted");
         }

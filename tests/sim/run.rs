@@ -7,7 +7,7 @@ use std::sync::Arc;
 use domain::reservation::ReservationStatus;
 use futures::FutureExt;
 use serde_json::Value;
-use store::{Bench, Snapshot, StoreConfig};
+use store::{Bench, Load, Snapshot, StoreConfig};
 use support::{Answer, MASTER_KEY};
 
 use crate::command::{Ask, Command, Named, brink, overtaken, settled};
@@ -164,7 +164,7 @@ impl<'a> Sim<'a> {
 
     /// A scheduler's whole tick: what is overdue expires, each by its own step.
     async fn sweep(&mut self, instance: usize) -> Result<(), String> {
-        self.ask(&Ask::Tick, instance).await?;
+        self.ask(&Ask::Tick(Load::default()), instance).await?;
         for id in self.model.overdue() {
             let at = self.model.reservations.iter().position(|known| known.id.to_string() == id);
             self.ask(&Ask::Expire { reservation: at }, instance).await?;
@@ -326,7 +326,8 @@ pub(crate) fn action_of(ask: &Ask) -> &'static str {
         Ask::Cancel { .. } => "cancel",
         Ask::Pay { .. } => "pay",
         Ask::Expire { .. } => "expire",
-        Ask::Tick => "tick",
+        Ask::Lose { .. } => "lose",
+        Ask::Tick(_) => "tick",
         Ask::Change(_) => "change",
         Ask::Failover { .. } => "failover",
         Ask::Recover => "recover",

@@ -21,7 +21,7 @@ use pay::PayState;
 use redis::aio::MultiplexedConnection;
 use serde_json::{Value, json};
 use sha2::Sha256;
-use store::{Applied, Store, StoreConfig, Tick};
+use store::{Applied, Load, Store, StoreConfig, Tick};
 
 use crate::contract;
 use crate::{Redis, Topology};
@@ -384,7 +384,12 @@ impl App {
 
     /// One tick now.
     pub async fn tick(&self) -> Tick {
-        self.store.admit(&self.event).await.expect("redis answers").expect("the event is known")
+        self.tick_under(Load::default()).await
+    }
+
+    /// One tick now that is told of what waits.
+    pub async fn tick_under(&self, load: Load) -> Tick {
+        self.store.admit(&self.event, load).await.expect("redis answers").expect("the event is known")
     }
 
     /// The same app in front of a replica that need not have what was written.

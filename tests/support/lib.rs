@@ -26,9 +26,11 @@
 mod app;
 pub mod contract;
 mod door;
+mod function;
 mod network;
 mod postgres;
 mod process;
+mod proxy;
 mod redis;
 mod sqs;
 mod wait;
@@ -38,7 +40,9 @@ pub use app::{
     signature,
 };
 pub use door::{Door, Protected};
+pub use function::{Function, Invoked};
 pub use postgres::Postgres;
+pub use proxy::{Fault, FaultProxy, Verdict, Way};
 pub use redis::{AppendOnly, Redis, Topology};
 pub use sqs::{Sqs, venv};
 pub use wait::wait_until;

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::config::{BehaviorVersion, Config, Credentials, Region};
+use aws_sdk_sqs::types::QueueAttributeName;
 
 use crate::given;
 use crate::process::{Folder, Recipe, Server};
@@ -43,6 +44,16 @@ impl Sqs {
         &self.endpoint
     }
 
+    /// What the SDK of a child process reads besides the endpoint.
+    pub(crate) fn environment() -> [(&'static str, &'static str); 4] {
+        [
+            ("AWS_REGION", REGION),
+            ("AWS_ACCESS_KEY_ID", "test"),
+            ("AWS_SECRET_ACCESS_KEY", "test"),
+            ("AWS_EC2_METADATA_DISABLED", "true"),
+        ]
+    }
+
     /// A client of this SQS.
     pub fn client(&self) -> Client {
         let config = Config::builder()
@@ -58,6 +69,22 @@ impl Sqs {
         let name = format!("{name}-{:016x}", fastrand::u64(..));
         let made = self.client().create_queue().queue_name(name).send().await.expect("SQS makes a queue");
         made.queue_url.expect("a new queue has a URL")
+    }
+
+    /// The URLs of a new, empty queue and of that of its dead letters: what was received five times goes there.
+    pub async fn queue_with_dead_letters(&self, name: &str) -> (String, String) {
+        let dead_letters = self.queue(&format!("{name}-dead-letters")).await;
+        let client = self.client();
+        let asked = client.get_queue_attributes().queue_url(&dead_letters);
+        let told = asked.attribute_names(QueueAttributeName::QueueArn).send().await.expect("SQS answers");
+        let arn = told.attributes.and_then(|mut told| told.remove(&QueueAttributeName::QueueArn));
+        let arn = arn.expect("a queue has an ARN");
+        let policy = format!(r#"{{"deadLetterTargetArn":"{arn}","maxReceiveCount":"5"}}"#);
+        let url = self.queue(name).await;
+        let set = client.set_queue_attributes().queue_url(&url);
+        let set = set.attributes(QueueAttributeName::RedrivePolicy, policy).send().await;
+        set.expect("SQS takes a redrive policy");
+        (url, dead_letters)
     }
 }
 

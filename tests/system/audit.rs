@@ -4,7 +4,7 @@ use admin::{AdminState, AuditReport, Command, Fault, Reply};
 use bootstrap::config::MasterKeys;
 use domain::Token;
 use domain::fact::{CalledPlace, Fact, What};
-use redis::Cmd;
+use redis::{Cmd, FromRedisValue};
 use serde_json::json;
 use store::{KeyName, Keys};
 use support::{App, Call, MASTER_KEY, Redis, Topology};
@@ -12,14 +12,16 @@ use support::{App, Call, MASTER_KEY, Redis, Topology};
 use crate::deliver::{Database, journal, write_journal};
 
 /// A sale in which some have booked, one has cancelled, one holds seats and one waits. Its facts are in the journal.
-struct Sale {
-    app: App,
-    database: Database,
+pub(crate) struct Sale {
+    pub(crate) app: App,
+    pub(crate) database: Database,
     /// Who holds seat 3A and one place of the general section.
-    holder: String,
+    pub(crate) holder: String,
+    /// Who bought the seats.
+    pub(crate) buyer: String,
     /// What is sold: seats 1A and 1B, and two places of the general section.
-    seats: String,
-    places: String,
+    pub(crate) seats: String,
+    pub(crate) places: String,
 }
 
 impl Sale {
@@ -40,21 +42,29 @@ impl Sale {
         hold(&holder, &["3A"]).await;
         app.hold(&holder, json!({ "count": 1 })).await.data();
         app.join().await;
-        Self { app, database, holder, seats, places }
+        Self { app, database, holder, buyer, seats, places }
     }
 
     /// The same with all its facts in PostgreSQL.
-    async fn written() -> Self {
+    pub(crate) async fn written() -> Self {
         let sale = Self::running().await;
         write_journal(&sale.app, &sale.database.records).await;
         sale
     }
 
-    async fn audit(&self) -> AuditReport {
+    pub(crate) fn admin(&self) -> AdminState {
         let master = MasterKeys::new(MASTER_KEY, None).expect("a master key");
-        let state = AdminState::new(self.app.store.clone(), self.database.records.clone(), master);
-        let command = Command::Audit { event: self.app.event.clone(), patience_seconds: 0 };
-        match admin::admin(&state, command).await.expect("redis and PostgreSQL answer") {
+        AdminState::new(self.app.store.clone(), self.database.records.clone(), master)
+    }
+
+    pub(crate) async fn audit(&self) -> AuditReport {
+        self.audit_or_repair(false).await
+    }
+
+    pub(crate) async fn audit_or_repair(&self, repair: bool) -> AuditReport {
+        let (event, by) = (self.app.event.clone(), "tests".to_owned());
+        let command = Command::Audit { event, patience_seconds: 0, repair, by };
+        match admin::admin(&self.admin(), command).await.expect("redis and PostgreSQL answer") {
             Reply::Audited(report) => report,
             other => panic!("{other:?}"),
         }
@@ -66,25 +76,29 @@ impl Sale {
         found.filter(|what| *what != Fault::AdmittedTooFast).collect()
     }
 
-    fn key(&self, name: KeyName) -> String {
+    pub(crate) fn key(&self, name: KeyName) -> String {
         Keys::of(&self.app.event).name(name)
     }
 
-    fn reservation(&self, id: &str) -> String {
+    pub(crate) fn reservation(&self, id: &str) -> String {
         Keys::of(&self.app.event).reservation(&id.parse().expect("an id")).name(KeyName::Reservation)
     }
 
-    async fn redis(&self, command: &Cmd) {
-        let mut connection = Redis::shared(Topology::chosen()).connection().await;
-        let () = command.query_async(&mut connection).await.expect("redis does it");
+    pub(crate) async fn redis(&self, command: &Cmd) {
+        self.ask::<()>(command).await;
+    }
+
+    pub(crate) async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> T {
+        let mut connection = Redis::shared(Topology::chosen()).connection_of(&self.key(KeyName::Meta)).await;
+        command.query_async(&mut connection).await.expect("redis does it")
     }
 }
 
-fn id(booked: &support::Answer) -> String {
+pub(crate) fn id(booked: &support::Answer) -> String {
     booked.data()["reservationId"].as_str().expect("an id").to_owned()
 }
 
-fn command(name: &str, arguments: &[&str]) -> Cmd {
+pub(crate) fn command(name: &str, arguments: &[&str]) -> Cmd {
     let mut command = redis::cmd(name);
     command.arg(arguments);
     command

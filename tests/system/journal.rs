@@ -18,7 +18,7 @@ struct Story {
 impl Story {
     async fn begin() -> Self {
         let mut story = Self { app: App::start().await, expected: Vec::new() };
-        story.changed("apply", 1, true).await;
+        story.changed("apply", None, 1).await;
         story
     }
 
@@ -27,13 +27,15 @@ impl Story {
         self.expected.push((Millis(self.app.now()), what));
     }
 
-    async fn changed(&mut self, change: &str, version: u64, brings_definition: bool) {
+    async fn changed(&mut self, change: &str, value: Option<&str>, version: u64) {
+        let brings_definition = value.is_none();
         let edition = self.app.store.newest_edition(&self.app.event).await.expect("redis answers");
         let edition = edition.expect("the event is known");
         let definition = brings_definition.then(|| serde_json::to_value(&*edition.sale).expect("JSON"));
         self.expect(What::EventChanged {
             by: "tests".to_owned(),
             change: change.to_owned(),
+            value: value.map(str::to_owned),
             version,
             definition,
         });
@@ -293,19 +295,19 @@ async fn a_booking_and_its_end_are_told_once_with_the_whole_reservation() {
 async fn changes_of_the_sale_are_told_with_who_and_what() {
     let mut story = Story::begin().await;
     let event = story.app.event.clone();
-    for (change, word) in [
-        (StatusChange::Pause, "pause"),
-        (StatusChange::Message("곧 다시 엽니다".to_owned()), "message"),
-        (StatusChange::Maintenance(true), "maintenance"),
-        (StatusChange::Open, "open"),
+    for (change, word, value) in [
+        (StatusChange::Pause, "pause", "PAUSED"),
+        (StatusChange::Message("곧 다시 엽니다".to_owned()), "message", "곧 다시 엽니다"),
+        (StatusChange::Maintenance(true), "maintenance", "1"),
+        (StatusChange::Open, "open", "OPEN"),
     ] {
         story.app.store.change(&event, "tests", &change).await.expect("redis answers").expect("known");
-        story.changed(word, 1, false).await;
+        story.changed(word, Some(value), 1).await;
     }
     let mut more = sale(event.as_str());
     more["offerings"][0]["sections"][1]["capacity"] = json!(20);
     assert_eq!(story.app.apply(&more).await, 2);
-    story.changed("apply", 2, true).await;
+    story.changed("apply", None, 2).await;
     story
         .app
         .store
@@ -313,6 +315,6 @@ async fn changes_of_the_sale_are_told_with_who_and_what() {
         .await
         .expect("redis answers")
         .expect("known");
-    story.changed("close", 2, false).await;
+    story.changed("close", Some("CLOSED"), 2).await;
     story.check().await;
 }

@@ -15,6 +15,8 @@ mod metrics;
 mod operator;
 mod protect;
 mod push;
+mod rebuild;
+mod repair;
 mod secrets;
 mod serve;
 mod serving;

@@ -253,7 +253,12 @@ impl Served {
     }
 
     pub(crate) async fn audit(&self) -> AuditReport {
-        let command = admin::Command::Audit { event: self.event.clone(), patience_seconds: 15 };
+        let command = admin::Command::Audit {
+            event: self.event.clone(),
+            patience_seconds: 15,
+            repair: false,
+            by: "tests".to_owned(),
+        };
         match self.ask(command).await {
             Reply::Audited(report) => report,
             other => panic!("{other:?}"),

@@ -9,7 +9,7 @@ use aws_sdk_sqs::error::ProvideErrorMetadata;
 use domain::fact::{Fact, What};
 use domain::reservation::ReservationStatus;
 use gateway::Gate;
-use outbox::{SqsConfig, SqsOutbox};
+use outbox::{Backlog, SqsConfig, SqsOutbox, SqsQueue};
 use serde_json::json;
 use support::{Answer, App, Call, Redis, Sqs, Topology};
 
@@ -183,6 +183,31 @@ async fn bookings_never_wait_behind_a_line_that_no_queue_takes() {
     assert_eq!(relay::relay(&app.store, &queues.outbox(), 0).await.expect("redis answers"), 1);
     let sent = queues.take_facts(&queues.bookings_url).await;
     assert!(matches!(sent.as_slice(), [Fact { what: What::Booked { .. }, .. }]), "{sent:?}");
+}
+
+#[tokio::test]
+async fn the_backlog_is_what_waits_and_what_is_being_worked_on() {
+    let queues = Queues::fresh().await;
+    let (url, client) = (&queues.bookings_url, &queues.client);
+    let alone = SqsQueue::with_client(url.clone(), client.clone());
+    let backlog = async || {
+        let counted = queues.outbox().bookings().await.expect("SQS answers");
+        assert_eq!(alone.bookings().await.expect("SQS answers"), counted);
+        counted
+    };
+    assert_eq!(backlog().await, 0);
+    for delay_seconds in [0, 0, 900] {
+        let send = client.send_message().queue_url(url).message_body("{}").delay_seconds(delay_seconds);
+        send.send().await.expect("SQS takes it");
+    }
+    assert_eq!(backlog().await, 3);
+    let received = client.receive_message().queue_url(url).send().await.expect("SQS answers");
+    let receipt = received.messages()[0].receipt_handle().expect("a receipt");
+    assert_eq!(backlog().await, 3, "who works on a message has not written it");
+    client.delete_message().queue_url(url).receipt_handle(receipt).send().await.expect("deleted");
+    assert_eq!(backlog().await, 2);
+    queues.delete(url).await;
+    assert!(alone.bookings().await.is_err());
 }
 
 /// Messages of a sale in which eight people booked and half of them cancelled: from the handlers, and once more

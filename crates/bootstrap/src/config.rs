@@ -16,13 +16,16 @@
 //! | `TRUSTED_ACCOUNT_HEADER` | the HTTP functions | the header in which whoever sends the origin secret names the buyer; needs `ORIGIN_SECRET` |
 //! | `PAYMENT_KEY`, `OTHER_PAYMENT_KEY` | pay | secrets of at least 32 characters that the payment provider signs with; both are good |
 //! | `CORS_ORIGINS` | the HTTP functions | origins whose pages may read answers, joined by commas; `*`: all |
-//! | `BOOKINGS_QUEUE_URL`, `LINE_QUEUE_URL` | book, relay | the two queues |
+//! | `BOOKINGS_QUEUE_URL`, `LINE_QUEUE_URL` | book, pay, relay; admit reads the first | the two queues |
+//! | `JOURNAL_LIMIT` | admit, `jari serve` | facts of a sale that may wait for the queues; from there on nobody new joins until half of them are left; default 2000000, some 200 MB of Redis |
 //! | `PUSHES_QUEUE_URL` | admit | the queue of what sockets are told |
 //! | `GONE_QUEUE_URL` | push | the queue of sockets that are no more |
+//! | `AWS_ENDPOINT_URL_SQS` | book, pay, admit, relay, push | where SQS is; read by the AWS SDK, default: the region's |
 //! | `SOCKETS_ENDPOINT` | push | `https://` address of the WebSocket API's stage, for `@connections` |
 //! | `AUTHORIZER_EVENT_ID` | authorizer | the one sale whose buyers are let in; default: any |
 //! | `AUTHORIZER_CHECKS_SESSION` | authorizer | `true`: look in Redis too whether the session lives; default `false` |
-//! | `DATABASE_URL` | persist, admin | `postgres://` address, credentials included |
+//! | `DATABASE_URL` | persist, admin | `postgres://` address, credentials included; encrypted with `?sslmode=require` |
+//! | `DATABASE_CA` | the same | certificates in PEM (line ends may be written `\n`) that TLS to PostgreSQL trusts instead of the system's |
 //! | `SYSTEM_NAME` | all | which system metrics are told for, where an account has several; default `jari` |
 //! | `LOG_LEVEL` | all | `error`, `warn`, `info` (default), `debug` or a filter by module |
 
@@ -229,6 +232,11 @@ pub fn database_url() -> Result<String, ConfigError> {
     required("DATABASE_URL")
 }
 
+/// Whom TLS to PostgreSQL trusts instead of the system's certificates, in PEM.
+pub fn database_ca() -> Option<String> {
+    optional("DATABASE_CA").map(|pem| lines(&pem))
+}
+
 /// Where the two queues are, and how long a send may take in all.
 #[cfg(feature = "sqs")]
 pub fn queues(operation_timeout: std::time::Duration) -> Result<outbox::SqsConfig, ConfigError> {
@@ -237,6 +245,17 @@ pub fn queues(operation_timeout: std::time::Duration) -> Result<outbox::SqsConfi
         line_url: required("LINE_QUEUE_URL")?,
         operation_timeout,
     })
+}
+
+/// The queue of bookings alone.
+#[cfg(feature = "sqs")]
+pub fn bookings_queue(operation_timeout: std::time::Duration) -> Result<outbox::SqsQueue, ConfigError> {
+    Ok(outbox::SqsQueue::new(required("BOOKINGS_QUEUE_URL")?, operation_timeout))
+}
+
+/// Facts in a sale's journal from which on nobody new joins.
+pub fn journal_limit() -> Result<u64, ConfigError> {
+    parsed("JOURNAL_LIMIT", store::JOURNAL_LIMIT)
 }
 
 /// The queue of what sockets are told.

@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use domain::EventId;
 use server::SaleFile;
 
+use crate::crowd::CrowdArguments;
 use crate::opening::Opening;
 
 /// Sells scarce seats to far more people than there are seats.
@@ -58,7 +59,22 @@ pub(crate) enum Command {
     ///
     /// A running sale moves while it is read, and facts are on their way to PostgreSQL. What differs is read again
     /// until it has vanished or --patience is over; only what was found each time is a finding.
+    ///
+    /// With --repair, what has exactly one right answer is put right, and all is read again. What has none, such as a
+    /// seat that was sold twice, is only told: each finding says what would mend it.
     Audit(AuditArguments),
+    /// Lay out an event anew that Redis has lost, from what PostgreSQL knows
+    ///
+    /// Seats, reservations, limits, payments due and the line come back, in their order; whoever was inside is called
+    /// anew, and what was held is free. Nobody finds the event until all of it is there. An event that Redis knows is
+    /// never touched. May be killed and run again.
+    Rebuild(RebuildArguments),
+    /// Send a crowd through a sale: simulated people over HTTP, behaving as the page does
+    ///
+    /// They come when the curve says so, however slow the answers are; latency counts from when a call was to be
+    /// made. At the end the answers are held against what must never happen and, where the system is found, against
+    /// an audit of it. Any violation is exit code 1.
+    Crowd(CrowdArguments),
     /// Write reservations to standard output, as PostgreSQL has them
     Export(ExportArguments),
     /// Make a deployment's secrets: a master key, and an RSA key for access tokens
@@ -208,6 +224,18 @@ pub(crate) struct AuditArguments {
     /// How long to wait for differences to vanish, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = admin::DEFAULT_PATIENCE_SECONDS)]
     pub(crate) patience: u32,
+    /// Put right what has exactly one right answer
+    #[arg(long)]
+    pub(crate) repair: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RebuildArguments {
+    /// The event's id
+    pub(crate) event: EventId,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -58,7 +58,7 @@ pub(crate) async fn run(
 }
 
 /// Who asks, for the journal: the user of this process.
-fn user() -> String {
+pub(crate) fn user() -> String {
     let output = process::Command::new("id").arg("-un").output();
     let name = output
         .ok()
@@ -234,6 +234,15 @@ fn state(summary: &EventSummary, times: Times) -> Lines {
     if summary.maintenance {
         status.push_str(", maintenance: no holds and bookings");
     }
+    if summary.joins_refused {
+        status.push_str(", nobody new joins: the journal is full");
+    }
+    let pressed = if summary.pace_factor < 1.0 {
+        format!(", {} % of that for now", pace(summary.pace_factor * 100.0))
+    } else {
+        String::new()
+    };
+    let (set, seen) = (pace(summary.per_second), pace(summary.admitted_per_second));
     let mut lines = vec![
         ("status", status),
         ("opens", when(opens_at)),
@@ -243,10 +252,7 @@ fn state(summary: &EventSummary, times: Times) -> Lines {
             "active",
             format!("{}, at most {}", counted_people(summary.active), number(summary.max_active.into())),
         ),
-        (
-            "pace",
-            format!("{} people/s set, {} seen", pace(summary.per_second), pace(summary.admitted_per_second)),
-        ),
+        ("pace", format!("{set} people/s set{pressed}, {seen} seen")),
         ("places", format!("{} free of {}", number(summary.remaining), number(summary.capacity))),
         ("sold", counted(summary.reservations, "reservation") + ", cancelled ones included"),
         ("journal", counted(summary.journal, "fact") + " not yet taken by a queue"),
@@ -279,9 +285,14 @@ fn rules(sale: &Sale, times: Times) -> Lines {
     if admission.compensate_no_shows {
         session.push_str(", no-shows made up for");
     }
+    let backpressure = match admission.backpressure_seconds {
+        Some(bearable) => format!("slower once bookings wait {} to be written", seconds(bearable)),
+        None => "none: bookings that wait to be written slow nobody".to_owned(),
+    };
     vec![
         ("pre-queue", before.to_owned()),
         ("session", session),
+        ("pressure", backpressure),
         ("hold", seconds(sale.hold_seconds)),
         ("limit", format!("{} an account{account}", counted(sale.limit_per_account.into(), "place"))),
         ("payment", payment),
@@ -331,6 +342,8 @@ mod tests {
             max_active: sale.admission.max_active,
             per_second: sale.admission.per_second,
             admitted_per_second: 69.5,
+            pace_factor: 0.25,
+            joins_refused: true,
             remaining: 19_998,
             capacity: 20_000,
             reservations: 1,
@@ -355,11 +368,11 @@ mod tests {
         let text = shown(&detail(), Times::UTC);
         for line in [
             "ktx-2026-chuseok  2026년 추석 승차권 예매",
-            "  status      OPEN",
+            "  status      OPEN, nobody new joins: the journal is full",
             "  opens       2026-08-31 22:00:00 +00:00, 1 min 1 s ago",
             "  waiting     1,234,567 people",
             "  active      1 person, at most 12,600",
-            "  pace        70 people/s set, 69.5 seen",
+            "  pace        70 people/s set, 25 % of that for now, 69.5 seen",
             "  places      19,998 free of 20,000",
             "OFFERING      SECTION  NAME       PRICE  FREE  PLACES",
             "KTX-101-0924  special  특실  83,700 KRW    -1     126",

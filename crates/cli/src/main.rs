@@ -6,6 +6,7 @@
 mod arguments;
 mod audit;
 mod check;
+mod crowd;
 mod draw;
 mod event;
 mod export;
@@ -13,6 +14,7 @@ mod function;
 mod keygen;
 mod opening;
 mod output;
+mod rebuild;
 mod system;
 
 use std::io;
@@ -62,6 +64,8 @@ fn run(arguments: Arguments, output: &mut Output) -> anyhow::Result<Ending> {
             Command::Serve(serve) => system::serve(system, serve).await,
             Command::Event { command } => event::run(&system, command, output).await,
             Command::Audit(arguments) => audit::run(&system, arguments, output).await,
+            Command::Rebuild(arguments) => rebuild::run(&system, arguments, output).await,
+            Command::Crowd(arguments) => crowd::run(&system, arguments, output).await,
             Command::Export(arguments) => export::run(&system, arguments, output).await,
             Command::Keygen(arguments) => keygen::run(&arguments, output),
         }

@@ -44,7 +44,7 @@ impl FromStr for Opening {
 }
 
 /// `90s`, `2m`, `1h30m`, `1d`: milliseconds.
-fn span_ms(text: &str) -> Option<i64> {
+pub(crate) fn span_ms(text: &str) -> Option<i64> {
     let mut rest = text;
     let mut sum_ms = 0_i64;
     while !rest.is_empty() {

@@ -4,9 +4,10 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use admin::{AdminError, AdminState, Command, Refused, Reply};
+use admin::{AdminError, AdminState, Command, Progress, Refused, Reply};
 use anyhow::{Context, anyhow, bail};
 use bootstrap::config::MasterKeys;
+use domain::EventId;
 use records::RecordsConfig;
 use server::{Options, Running};
 use store::{Store, StoreConfig};
@@ -40,8 +41,7 @@ impl System {
             });
         }
         if arguments.redis.is_none() && arguments.database.is_none() {
-            let data = arguments.data.as_deref().unwrap_or(Path::new(DEFAULT_DATA));
-            return Self::local(&Running::path(data));
+            return Self::local(arguments);
         }
         if arguments.data.is_some() {
             bail!("--data names a system, --redis and --database another one: leave one of them out");
@@ -55,18 +55,9 @@ impl System {
         Self::of(&store, arguments.database.as_deref(), master, "the system that was named".to_owned())
     }
 
-    fn local(path: &Path) -> anyhow::Result<Self> {
-        let text = match fs::read_to_string(path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == ErrorKind::NotFound => bail!(
-                "no system runs from here ({} is not there): start one with `jari serve` or `make run`, or name \
-                 one with --redis and --database",
-                path.display()
-            ),
-            Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
-        };
-        let running: Running =
-            serde_json::from_str(&text).with_context(|| format!("{} does not read", path.display()))?;
+    fn local(arguments: &SystemArguments) -> anyhow::Result<Self> {
+        let path = Running::path(data(arguments));
+        let running = running(arguments)?;
         let name = format!("the local system (process {}, by {})", running.pid, path.display());
         let master = MasterKeys::new(&running.master_key, None)?;
         let store = StoreConfig::new(&running.redis, running.redis_cluster);
@@ -85,23 +76,65 @@ impl System {
 
     /// Carry out a command. An error says that the system could not.
     pub(crate) async fn ask(&self, command: Command) -> anyhow::Result<Result<Reply, Refused>> {
-        let reply = match &self.way {
-            Way::Here(admin) => self.ask_here(admin, command).await?,
-            Way::Deployed(function) => function.ask(&command).await.with_context(|| self.name.clone())?,
-        };
-        Ok(match reply {
+        self.answered(match &self.way {
+            Way::Here(admin) => admin::admin(admin, command).await,
+            Way::Deployed(function) => return self.asked(function, &command).await,
+        })
+    }
+
+    /// Lay out an event anew, and tell how far that has come where it is done here.
+    pub(crate) async fn rebuild(
+        &self,
+        event: &EventId,
+        by: &str,
+        told: &(dyn Fn(Progress) + Send + Sync),
+    ) -> anyhow::Result<Result<Reply, Refused>> {
+        self.answered(match &self.way {
+            Way::Here(admin) => admin::rebuild(admin, event, by, told).await,
+            Way::Deployed(function) => {
+                let command = Command::Rebuild { event: event.clone(), by: by.to_owned() };
+                return self.asked(function, &command).await;
+            }
+        })
+    }
+
+    async fn asked(&self, function: &Function, command: &Command) -> anyhow::Result<Result<Reply, Refused>> {
+        Ok(match function.ask(command).await.with_context(|| self.name.clone())? {
             Reply::Refused(refused) => Err(refused),
             reply => Ok(reply),
         })
     }
 
-    async fn ask_here(&self, admin: &AdminState, command: Command) -> anyhow::Result<Reply> {
-        admin::admin(admin, command).await.map_err(|error| match error {
-            AdminError::NoDatabase => anyhow!("{error}: name it with --database"),
-            AdminError::NoMasterKey => anyhow!("{error}: put it into the environment as MASTER_KEY"),
-            error => anyhow::Error::from(error).context(self.name.clone()),
-        })
+    fn answered(&self, reply: Result<Reply, AdminError>) -> anyhow::Result<Result<Reply, Refused>> {
+        match reply {
+            Ok(Reply::Refused(refused)) => Ok(Err(refused)),
+            Ok(reply) => Ok(Ok(reply)),
+            Err(error @ AdminError::NoDatabase) => Err(anyhow!("{error}: name it with --database")),
+            Err(error @ AdminError::NoMasterKey) => {
+                Err(anyhow!("{error}: put it into the environment as MASTER_KEY"))
+            }
+            Err(error) => Err(anyhow::Error::from(error).context(self.name.clone())),
+        }
     }
+}
+
+fn data(arguments: &SystemArguments) -> &Path {
+    arguments.data.as_deref().unwrap_or(Path::new(DEFAULT_DATA))
+}
+
+/// How the local system describes itself.
+pub(crate) fn running(arguments: &SystemArguments) -> anyhow::Result<Running> {
+    let path = Running::path(data(arguments));
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::NotFound => bail!(
+            "no system runs from here ({} is not there): start one with `jari serve` or `make run`, or name one \
+             with --redis and --database",
+            path.display()
+        ),
+        Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
+    };
+    serde_json::from_str(&text).with_context(|| format!("{} does not read", path.display()))
 }
 
 /// Says why nothing was done.

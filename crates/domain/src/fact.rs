@@ -18,6 +18,11 @@ pub struct StreamId {
     pub sequence: u64,
 }
 
+impl StreamId {
+    /// Before every entry.
+    pub const MIN: Self = Self { ms: 0, sequence: 0 };
+}
+
 impl fmt::Display for StreamId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}-{}", self.ms, self.sequence)
@@ -177,8 +182,11 @@ pub enum What {
     EventChanged {
         /// Who did it, as far as known.
         by: String,
-        /// What was done: apply, open, pause, close, pace, message, maintenance.
+        /// What was done: apply, open, pause, close, pace, message, maintenance, repair, rebuild.
         change: String,
+        /// What it was set to, where that was not a definition: a status, a message, 1 or 0.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        value: Option<String>,
         /// The definition's version after it.
         version: u64,
         /// The definition itself, where it changed.
@@ -221,13 +229,15 @@ impl What {
         }
     }
 
-    /// Whether this fact travels in the bookings' queue, where the line's facts never make it wait.
+    /// Whether this fact travels in the bookings' queue, where the line's facts never make it wait. An epoch's does, so
+    /// that it arrives behind the bookings before it.
     pub fn is_booking(&self) -> bool {
+        let is_epoch = matches!(self, Self::EventChanged { change, .. } if ["epoch", "rebuild"].contains(&change.as_str()));
         let is_payment = matches!(
             self,
             Self::RefundDue { .. } | Self::PaymentRefused { .. } | Self::PaymentDueSoon { .. }
         );
-        is_payment || self.reservation().is_some()
+        is_payment || is_epoch || self.reservation().is_some()
     }
 }
 

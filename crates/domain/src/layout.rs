@@ -201,6 +201,16 @@ impl Section {
         spans
     }
 
+    /// Where a seat of this name lies: on sale, else where it lay last.
+    fn seat(&self, name: &SeatName) -> Option<u32> {
+        let mut rows: Vec<&Row> = self.rows().iter().collect();
+        rows.sort_by_key(|row| (row.removed, std::cmp::Reverse(row.offset)));
+        rows.iter().find_map(|row| {
+            let at = row.seats.iter().position(|seat| seat == name)?;
+            Some(row.offset + u32::try_from(at).ok()?)
+        })
+    }
+
     fn rows(&self) -> &[Row] {
         match &self.places {
             Places::General { .. } => &[],
@@ -262,6 +272,39 @@ fn reserved(layout: &Layout, item: &Item) -> Result<ReservedPlaces, UnknownPlace
         count: item.count(),
         seats,
     })
+}
+
+/// Names that no edition of the layout has had.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no such place in the layout: {0}")]
+pub struct UnknownName(String);
+
+/// The same the other way round: from names, as PostgreSQL keeps them, to where they lie. A name that is on sale means
+/// that place; one that is not any more, the last place that had it.
+pub fn items_of(layout: &Layout, places: &[ReservedPlaces]) -> Result<Items, UnknownName> {
+    places.iter().map(|places| item_of(layout, places)).collect::<Result<_, _>>().map(Items)
+}
+
+fn item_of(layout: &Layout, places: &ReservedPlaces) -> Result<Item, UnknownName> {
+    let ReservedPlaces { offering_id, section_id, price, count, seats } = places;
+    let unknown =
+        |seat: &str| UnknownName(format!("{offering_id}/{section_id} {seat}").trim_end().to_owned());
+    let live = layout.section(offering_id, section_id);
+    let gone = || {
+        let mut sections = layout.sections.iter().rev();
+        sections.find(|section| section.offering == *offering_id && section.id == *section_id)
+    };
+    let section = live.or_else(gone).ok_or_else(|| unknown(""))?;
+    if section.is_general() != seats.is_empty() {
+        return Err(unknown(""));
+    }
+    let units = if seats.is_empty() {
+        Units::Count(*count)
+    } else {
+        let index = |seat: &SeatName| section.seat(seat).ok_or_else(|| unknown(seat.as_str()));
+        Units::Seats(seats.iter().map(index).collect::<Result<_, _>>()?)
+    };
+    Ok(Item { section: section.number, price: *price, units })
 }
 
 #[cfg(test)]

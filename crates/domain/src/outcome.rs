@@ -50,6 +50,8 @@ pub enum Refusal {
     Maintenance,
     /// Redis may have lost what was answered; until that is back nothing is sold, given back or paid.
     Recovering,
+    /// Too many facts wait for the queues: nobody new joins.
+    JournalFull,
     /// The token has no live session and never had one in this visit.
     NotAdmitted,
     /// The token's session is over.

@@ -79,6 +79,10 @@ pub struct Admission {
     pub claim_seconds: u32,
     /// Whether no-shows are made up for by calling more.
     pub compensate_no_shows: bool,
+    /// How long bookings may wait to be written at the full pace; nobody is let in where they wait twice as long.
+    /// Without it they do not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backpressure_seconds: Option<u32>,
 }
 
 /// Whether and until when a booking is to be paid.

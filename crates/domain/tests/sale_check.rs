@@ -134,6 +134,8 @@ const ADMISSION: &[Case] = &[
     case(r#""activeSeconds": 60"#, r#""activeSeconds": 19"#, "$.admission.claimSeconds", 12, "more than activeSeconds (19)", CHECK_ONLY),
     case(r#""claimSeconds": 20"#, r#""claimSeconds": 14"#, "$.admission.claimSeconds", 12, "from 15", SCHEMA),
     case(r#""claimSeconds": 20"#, r#""compensateNoShows": 1"#, "$.admission.compensateNoShows", 12, "true or false", SCHEMA),
+    case(r#""claimSeconds": 20"#, r#""backpressureSeconds": 0"#, "$.admission.backpressureSeconds", 12, "from 1 to 3600", SCHEMA),
+    case(r#""claimSeconds": 20"#, r#""backpresureSeconds": 10"#, "$.admission.backpresureSeconds", 12, "did you mean backpressureSeconds?", SCHEMA),
     case(r#""claimSeconds""#, r#""claimSecond""#, "$.admission.claimSecond", 12, "did you mean claimSeconds?", SCHEMA),
 ];
 
@@ -255,6 +257,7 @@ fn a_good_file_is_read_with_its_values_and_defaults() {
     assert!((sale.admission.per_second - 70.0).abs() < 1e-9);
     assert_eq!((sale.admission.active_seconds, sale.admission.claim_seconds), (180, 15));
     assert!(!sale.admission.compensate_no_shows);
+    assert_eq!(sale.admission.backpressure_seconds, None);
     assert_eq!((sale.hold_seconds, sale.limit_per_account, sale.joins_per_address_per_second), (180, 5, 10));
     assert_eq!((sale.payment.mode, sale.payment.currency.as_str()), (PaymentMode::None, "KRW"));
     assert_eq!(sale.default, None);

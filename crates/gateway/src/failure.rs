@@ -167,6 +167,8 @@ table! {
 
 /// How long people wait during maintenance before they try again.
 const MAINTENANCE_RETRY_SECONDS: u32 = 5;
+/// The same while a journal is full: as long as a queue that takes facts again needs to empty a part of it.
+const JOURNAL_FULL_RETRY_SECONDS: u32 = 10;
 /// The same after a failure of the infrastructure, which mostly ends within a failover's seconds.
 const FAILURE_RETRY_SECONDS: u32 = 2;
 
@@ -213,6 +215,7 @@ impl Failure {
                 Some(retry_after_ms.div_ceil(1_000).max(1))
             }
             Self::Refused(Refusal::Maintenance | Refusal::Recovering) => Some(MAINTENANCE_RETRY_SECONDS),
+            Self::Refused(Refusal::JournalFull) => Some(JOURNAL_FULL_RETRY_SECONDS),
             Self::Unavailable { retry_after_seconds } => Some((*retry_after_seconds).max(1)),
             _ => None,
         }
@@ -256,7 +259,7 @@ fn row_of(refusal: &Refusal) -> &'static Row {
         Refusal::AccountRequired => &ACCOUNT_REQUIRED,
         Refusal::AnotherAccount => &UNAUTHORIZED,
         Refusal::IdempotencyKeyReused => &IDEMPOTENCY_KEY_REUSED,
-        Refusal::Maintenance | Refusal::Recovering => &UNAVAILABLE,
+        Refusal::Maintenance | Refusal::Recovering | Refusal::JournalFull => &UNAVAILABLE,
         Refusal::NotAdmitted => &NOT_ADMITTED,
         Refusal::AdmissionExpired => &ADMISSION_EXPIRED,
         Refusal::HoldExpired => &HOLD_EXPIRED,

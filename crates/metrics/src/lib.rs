@@ -85,7 +85,7 @@ table! {
     Counter FACTS_REFUSED "facts_refused" Count "facts that could not be read or that PostgreSQL refused, each time they came"
     Counter GUARD_VIOLATIONS "guard_violations" Count "those of them that broke a guard of PostgreSQL: never, while all is well"
     Counter DEAD_LETTERS "dead_letters" Count "messages that jari serve put among its dead letters"
-    Gauge BACKPRESSURE "backpressure" None "the part of the pace that waiting bookings leave, 1: all of it"
+    Gauge BACKPRESSURE "backpressure" None "the part of the pace that waiting bookings leave, of the sale where it is least; 1: all of it"
     Counter EPOCH_CHANGES "epoch_changes" Count "times that Redis turned out to be another one"
     Counter COLD_STARTS "cold_starts" Count "processes started"
 }

@@ -14,6 +14,7 @@
 use domain::fact::Fact;
 use futures::future::BoxFuture;
 
+mod backlog;
 mod pack;
 mod push;
 #[cfg(feature = "sqs")]
@@ -24,6 +25,7 @@ mod sockets;
 mod sqs;
 mod unpack;
 
+pub use backlog::{Backlog, BacklogError};
 pub use pack::{Carried, MAX_BATCH_BYTES, MAX_BATCH_MESSAGES, MAX_BODY_BYTES, Message, batches, pack};
 pub use push::{
     Departures, Gone, PUSHES_A_MESSAGE, Posted, Push, Pushes, Sockets, pack_gone, pack_pushes, unpack_gone,

@@ -146,8 +146,8 @@ mod tests {
     }
 
     fn changed(event: &str, sequence: u64, by: &str) -> Fact {
-        let change = "message".to_owned();
-        fact(event, sequence, What::EventChanged { by: by.to_owned(), change, version: 1, definition: None })
+        let (by, change) = (by.to_owned(), "message".to_owned());
+        fact(event, sequence, What::EventChanged { by, change, value: None, version: 1, definition: None })
     }
 
     fn booked(event: &str, sequence: u64, currency: &str) -> Fact {

@@ -1,4 +1,4 @@
-//! The queues of pushes and of gone sockets.
+//! One queue: that of pushes, of gone sockets, or of bookings to be counted.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use futures::future::BoxFuture;
 use tokio::sync::OnceCell;
 
 use crate::push::{Departures, Gone, Push, Pushes, pack_gone, pack_pushes};
-use crate::sqs::{connect, entries};
-use crate::{Message, batches};
+use crate::sqs::{connect, entries, messages_of};
+use crate::{Backlog, BacklogError, Message, batches};
 
-/// One SQS queue. Connects when it first sends.
+/// One SQS queue. Connects when it is first used.
 pub struct SqsQueue {
     url: String,
     operation_timeout: Duration,
@@ -37,6 +37,10 @@ impl SqsQueue {
         Self { url, operation_timeout: Duration::MAX, client: OnceCell::new_with(Some(client)) }
     }
 
+    async fn client(&self) -> &Client {
+        self.client.get_or_init(|| connect(self.operation_timeout)).await
+    }
+
     async fn send(&self, bodies: Vec<String>) {
         let messages = bodies.into_iter().map(|body| Message { body, carries: Vec::new() }).collect();
         for batch in batches(messages) {
@@ -54,8 +58,8 @@ impl SqsQueue {
 
     async fn send_batch(&self, batch: Vec<Message>) -> Result<(), String> {
         let entries = entries(batch).map_err(|error| error.to_string())?;
-        let client = self.client.get_or_init(|| connect(self.operation_timeout)).await;
-        let request = client.send_message_batch().queue_url(&self.url).set_entries(Some(entries));
+        let request =
+            self.client().await.send_message_batch().queue_url(&self.url).set_entries(Some(entries));
         let answer = request.send().await.map_err(|error| DisplayErrorContext(error).to_string())?;
         match answer.failed().first() {
             Some(failed) => Err(format!("{} refused, {}", answer.failed().len(), failed.code())),
@@ -73,5 +77,12 @@ impl Pushes for SqsQueue {
 impl Departures for SqsQueue {
     fn depart(&self, gone: Vec<Gone>) -> BoxFuture<'_, ()> {
         async move { self.send(pack_gone(&gone)).await }.boxed()
+    }
+}
+
+/// Of the queue of bookings.
+impl Backlog for SqsQueue {
+    fn bookings(&self) -> BoxFuture<'_, Result<u64, BacklogError>> {
+        async move { messages_of(self.client().await, &self.url).await }.boxed()
     }
 }

@@ -9,12 +9,12 @@ use aws_config::{BehaviorVersion, ConfigLoader};
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::{BuildError, DisplayErrorContext};
 use aws_sdk_sqs::operation::send_message_batch::SendMessageBatchOutput;
-use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
+use aws_sdk_sqs::types::{QueueAttributeName, SendMessageBatchRequestEntry};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use tokio::sync::OnceCell;
 
-use crate::{Message, Outbox, Queue, batches};
+use crate::{Backlog, BacklogError, Message, Outbox, Queue, batches};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(300);
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -97,6 +97,32 @@ impl Outbox for SqsOutbox {
     }
 }
 
+impl Backlog for SqsOutbox {
+    fn bookings(&self) -> BoxFuture<'_, Result<u64, BacklogError>> {
+        async move { messages_of(self.client().await, &self.config.bookings_url).await }.boxed()
+    }
+}
+
+/// What SQS counts of a message on its way: it waits, is delayed, or somebody works on it.
+const COUNTED: [QueueAttributeName; 3] = [
+    QueueAttributeName::ApproximateNumberOfMessages,
+    QueueAttributeName::ApproximateNumberOfMessagesDelayed,
+    QueueAttributeName::ApproximateNumberOfMessagesNotVisible,
+];
+
+/// How many messages a queue has.
+pub(crate) async fn messages_of(client: &Client, url: &str) -> Result<u64, BacklogError> {
+    let request = client.get_queue_attributes().queue_url(url).set_attribute_names(Some(COUNTED.to_vec()));
+    let answer =
+        request.send().await.map_err(|error| BacklogError(DisplayErrorContext(error).to_string()))?;
+    let attributes = answer.attributes.unwrap_or_default();
+    let count = |name: &QueueAttributeName| {
+        let count = attributes.get(name).and_then(|count| count.parse::<u64>().ok());
+        count.ok_or_else(|| BacklogError(format!("SQS did not tell {name}")))
+    };
+    COUNTED.iter().map(count).sum()
+}
+
 pub(crate) async fn connect(operation_timeout: Duration) -> Client {
     Client::new(&shared_config(operation_timeout).load().await)
 }
@@ -175,6 +201,10 @@ mod tests {
         let message = Message { body: "{}".to_owned(), carries: Vec::new() };
         let started = std::time::Instant::now();
         assert_eq!(outbox.send(Queue::Line, vec![message; 12]).await, [false; 12]);
+        assert!(started.elapsed() < 2 * operation_timeout, "{:?}", started.elapsed());
+
+        let started = std::time::Instant::now();
+        assert!(outbox.bookings().await.is_err());
         assert!(started.elapsed() < 2 * operation_timeout, "{:?}", started.elapsed());
     }
 }

@@ -7,9 +7,11 @@ use std::time::Duration;
 use deadpool_postgres::{
     Client, Hook, HookError, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Timeouts,
 };
-use tokio_postgres::{Config, NoTls};
+use tokio_postgres::Config;
+use tokio_postgres::config::SslMode;
 
 use crate::RecordsError;
+use crate::tls::Tls;
 
 /// How much longer than the server itself the client waits for a statement's end.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -20,8 +22,11 @@ const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 /// Where the database is, and the bounds of what is asked of it.
 #[derive(Clone)]
 pub struct RecordsConfig {
-    /// `postgres://user:password@host:port/database`: a secret.
+    /// `postgres://user:password@host:port/database`: a secret. Only with `?sslmode=require` is the connection
+    /// encrypted; the server's certificate is checked then, and must name its host.
     pub url: String,
+    /// Certificates in PEM that TLS trusts instead of the system's.
+    pub ca: Option<String>,
     /// Connections at once.
     pub max_connections: usize,
     /// For making a connection, and for getting one of those there are.
@@ -35,20 +40,28 @@ impl RecordsConfig {
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
+            ca: None,
             max_connections: 4,
             connect_timeout: Duration::from_secs(2),
             statement_timeout: Duration::from_secs(10),
         }
     }
 
-    pub(crate) fn parse(&self) -> Result<Config, tokio_postgres::Error> {
-        let mut config = Config::from_str(&self.url)?;
+    /// What to connect to, and how it is encrypted.
+    pub(crate) fn parse(&self) -> Result<(Config, Tls), RecordsError> {
+        let mut config = Config::from_str(&self.url).map_err(RecordsError::Url)?;
+        let is_required = config.get_ssl_mode() == SslMode::Require;
+        if !is_required {
+            // What is merely preferred would go on in the clear when somebody wants it to.
+            config.ssl_mode(SslMode::Disable);
+        }
         config
             .application_name("jari")
             .connect_timeout(self.connect_timeout)
             .tcp_user_timeout(NETWORK_TIMEOUT)
             .keepalives_idle(KEEPALIVE_IDLE);
-        Ok(config)
+        let tls = if is_required { Tls::trusting(self.ca.as_deref())? } else { Tls::none() };
+        Ok((config, tls))
     }
 }
 
@@ -60,12 +73,6 @@ impl fmt::Debug for RecordsConfig {
             .field("statement_timeout", &self.statement_timeout)
             .finish_non_exhaustive()
     }
-}
-
-/// How connections are encrypted: not at all, which suits a local server and a private network. A URL that
-/// asks for `sslmode=require` is refused when connecting, never served in the clear.
-pub(crate) const fn tls() -> NoTls {
-    NoTls
 }
 
 /// The database, as those see it who write facts and read them back. Clones share the connections.
@@ -85,7 +92,8 @@ impl Records {
     /// Reads the URL; connections are made when they are first needed, and again when they broke.
     pub fn open(config: &RecordsConfig) -> Result<Self, RecordsError> {
         let checked = ManagerConfig { recycling_method: RecyclingMethod::Verified };
-        let manager = Manager::from_config(config.parse().map_err(RecordsError::Url)?, tls(), checked);
+        let (server, tls) = config.parse()?;
+        let manager = Manager::from_config(server, tls.connector()?, checked);
         let timeouts = Timeouts {
             wait: Some(config.connect_timeout),
             create: Some(config.connect_timeout),

@@ -18,6 +18,7 @@ mod migrations;
 mod read;
 mod rows;
 mod statements;
+mod tls;
 mod write;
 
 pub use connection::{Records, RecordsConfig};
@@ -31,6 +32,9 @@ pub enum RecordsError {
     /// The URL is none.
     #[error("the database URL is malformed: {0}")]
     Url(#[source] tokio_postgres::Error),
+    /// The certificates to trust cannot be read.
+    #[error("the certificates that TLS to PostgreSQL should trust: {0}")]
+    Certificates(String),
     /// No connection could be had.
     #[error("PostgreSQL cannot be reached: {0}")]
     Connect(#[source] deadpool_postgres::PoolError),

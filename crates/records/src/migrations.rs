@@ -4,7 +4,6 @@ use domain::shuffle::hex;
 use sha2::{Digest, Sha256};
 use tokio_postgres::{Client, Transaction};
 
-use crate::connection::tls;
 use crate::{RecordsConfig, RecordsError};
 
 struct Migration {
@@ -24,6 +23,11 @@ const MIGRATIONS: &[Migration] = &[
         version: 2,
         name: "payments",
         sql: include_str!("../../../infra/migrations/0002_payments.sql"),
+    },
+    Migration {
+        version: 3,
+        name: "changed_reservations",
+        sql: include_str!("../../../infra/migrations/0003_changed_reservations.sql"),
     },
 ];
 
@@ -71,8 +75,8 @@ impl From<tokio_postgres::Error> for MigrateError {
 /// Brings the tables up to date, in one transaction, and answers the numbers of the migrations it applied.
 /// Whoever calls must own the tables; those who only write facts need not.
 pub async fn migrate(config: &RecordsConfig) -> Result<Vec<i32>, MigrateError> {
-    let parsed = config.parse().map_err(RecordsError::Url)?;
-    let (mut client, connection) = parsed.connect(tls()).await?;
+    let (server, tls) = config.parse()?;
+    let (mut client, connection) = server.connect(tls.connector()?).await?;
     // It ends by itself when the client goes.
     let connection = tokio::spawn(connection);
     let applied = apply(&mut client, MIGRATIONS).await;

@@ -13,20 +13,44 @@ use crate::{Records, RecordsError};
 /// The most rows of a page, whatever was asked for.
 pub const MAX_PAGE_ROWS: u32 = 10_000;
 
-const RESERVATIONS: &str = "\
-    select r.reservation_id, r.token, r.account, r.status, r.version, r.seat_count, r.amount, r.currency, \
-        r.created_at_ms, r.updated_at_ms, r.payment_due_at_ms, r.payment_id, \
-        p.part, p.offering_id, p.section_id, p.price, p.count, p.seat \
-    from (select * from reservations \
-          where event_id = $1 and (created_at_ms, reservation_id) > ($2, $3) \
-          order by created_at_ms, reservation_id limit $4) r \
-    left join reservation_places p on p.event_id = r.event_id and p.reservation_id = r.reservation_id \
-    order by r.created_at_ms, r.reservation_id, p.part, p.position";
+/// A page of reservations with their places, in the order of one of their instants.
+macro_rules! reservations_by {
+    ($instant:literal) => {
+        concat!(
+            "select r.reservation_id, r.token, r.account, r.status, r.version, r.seat_count, r.amount, r.currency, \
+                 r.created_at_ms, r.updated_at_ms, r.payment_due_at_ms, r.payment_id, \
+                 p.part, p.offering_id, p.section_id, p.price, p.count, p.seat \
+             from (select * from reservations \
+                   where event_id = $1 and (",
+            $instant,
+            ", reservation_id) > ($2, $3) order by ",
+            $instant,
+            ", reservation_id limit $4) r \
+             left join reservation_places p on p.event_id = r.event_id and p.reservation_id = r.reservation_id \
+             order by r.",
+            $instant,
+            ", r.reservation_id, p.part, p.position"
+        )
+    };
+}
+
+const RESERVATIONS: &str = reservations_by!("created_at_ms");
+const RESERVATIONS_CHANGED: &str = reservations_by!("updated_at_ms");
 
 const FACTS: &str = "\
     select epoch, stream_ms, stream_sequence, at_ms, body::text from facts \
     where event_id = $1 and kind = $2 and (epoch, stream_ms, stream_sequence) > ($3, $4, $5) \
     order by epoch, stream_ms, stream_sequence limit $6";
+
+/// The same for those of several kinds.
+const FACTS_OF_KINDS: &str = "\
+    select epoch, stream_ms, stream_sequence, at_ms, body::text from facts \
+    where event_id = $1 and kind = any($2) and (epoch, stream_ms, stream_sequence) > ($3, $4, $5) \
+    order by epoch, stream_ms, stream_sequence limit $6";
+
+const NEWEST_FACT: &str = "\
+    select epoch, at_ms from facts where event_id = $1 \
+    order by epoch desc, stream_ms desc, stream_sequence desc limit 1";
 
 const STATUS_COUNTS: &str = "\
     select status, count(*), sum(seat_count)::bigint, sum(amount)::bigint from reservations \
@@ -94,10 +118,32 @@ impl Records {
         after: Option<(Millis, &ReservationId)>,
         limit: u32,
     ) -> Result<Vec<Reservation>, RecordsError> {
-        let created_at = after.map_or(i64::MIN, |(created_at, _)| created_at.0);
-        let id = after.map_or_else(String::new, |(_, id)| id.to_string());
-        let parameters: &Parameters<'_> = &[&event.as_str(), &created_at, &id, &page(limit)];
-        let rows = self.rows(RESERVATIONS, parameters).await?;
+        let after = after.map(|(created_at, id)| (created_at, Some(id)));
+        self.reservations_page(RESERVATIONS, event, after, limit).await
+    }
+
+    /// An event's reservations in the order of their last change, at most `limit` of those behind `after`: an
+    /// instant, and at that instant a reservation's id.
+    pub async fn reservations_changed(
+        &self,
+        event: &EventId,
+        after: Option<(Millis, Option<&ReservationId>)>,
+        limit: u32,
+    ) -> Result<Vec<Reservation>, RecordsError> {
+        self.reservations_page(RESERVATIONS_CHANGED, event, after, limit).await
+    }
+
+    async fn reservations_page(
+        &self,
+        sql: &str,
+        event: &EventId,
+        after: Option<(Millis, Option<&ReservationId>)>,
+        limit: u32,
+    ) -> Result<Vec<Reservation>, RecordsError> {
+        let at = after.map_or(i64::MIN, |(at, _)| at.0);
+        let id = after.and_then(|(_, id)| id).map_or_else(String::new, ToString::to_string);
+        let parameters: &Parameters<'_> = &[&event.as_str(), &at, &id, &page(limit)];
+        let rows = self.rows(sql, parameters).await?;
         let mut reservations: Vec<Reservation> = Vec::new();
         let mut last = None;
         for row in &rows {
@@ -134,12 +180,32 @@ impl Records {
         after: Option<(u64, StreamId)>,
         limit: u32,
     ) -> Result<Vec<Fact>, RecordsError> {
-        let start = StreamId { ms: 0, sequence: 0 };
-        let (epoch, id) = after.map_or((-1, start), |(epoch, id)| (epoch.cast_signed(), id));
-        let (ms, sequence) = (id.ms.cast_signed(), id.sequence.cast_signed());
+        let (epoch, ms, sequence) = behind(after);
         let parameters: &Parameters<'_> = &[&event.as_str(), &kind, &epoch, &ms, &sequence, &page(limit)];
         let rows = self.rows(FACTS, parameters).await?;
         rows.iter().map(|row| fact(event, Cells { row, table: "facts" })).collect()
+    }
+
+    /// Facts of several kinds, likewise.
+    pub async fn facts_of(
+        &self,
+        event: &EventId,
+        kinds: &[&str],
+        after: Option<(u64, StreamId)>,
+        limit: u32,
+    ) -> Result<Vec<Fact>, RecordsError> {
+        let (epoch, ms, sequence) = behind(after);
+        let parameters: &Parameters<'_> = &[&event.as_str(), &kinds, &epoch, &ms, &sequence, &page(limit)];
+        let rows = self.rows(FACTS_OF_KINDS, parameters).await?;
+        rows.iter().map(|row| fact(event, Cells { row, table: "facts" })).collect()
+    }
+
+    /// The epoch of an event's newest fact, and when it became true.
+    pub async fn newest_fact(&self, event: &EventId) -> Result<Option<(u64, Millis)>, RecordsError> {
+        let rows = self.rows(NEWEST_FACT, &[&event.as_str()]).await?;
+        let Some(row) = rows.first() else { return Ok(None) };
+        let row = Cells { row, table: "facts" };
+        Ok(Some((row.number(0)?, Millis(row.get(1)?))))
     }
 
     /// Reservations, places and amounts of an event by status.
@@ -188,6 +254,13 @@ impl Records {
 }
 
 type Parameters<'a> = [&'a (dyn ToSql + Sync)];
+
+/// A place in the journal as the statements take it; before all of them without one.
+fn behind(after: Option<(u64, StreamId)>) -> (i64, i64, i64) {
+    let of =
+        |(epoch, id): (u64, StreamId)| (epoch.cast_signed(), id.ms.cast_signed(), id.sequence.cast_signed());
+    after.map_or((-1, 0, 0), of)
+}
 
 fn page(limit: u32) -> i64 {
     i64::from(limit.min(MAX_PAGE_ROWS))

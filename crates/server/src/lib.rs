@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use admin::AdminState;
+use admit::Pressure;
 use anyhow::{Context, bail};
 use book::BookState;
 use bootstrap::State;
@@ -29,8 +30,9 @@ use gateway::access::AccessKeyPair;
 use gateway::{Gate, PaymentKeys};
 use keys::KeysState;
 use records::{Records, RecordsConfig};
+use relay::{Patience, Recoveries};
 use serde::{Deserialize, Serialize};
-use store::{Store, StoreConfig};
+use store::{Store, StoreConfig, StoreError};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -38,7 +40,7 @@ use tokio::task::JoinHandle;
 
 use listener::Functions;
 use page::Page;
-use queue::LocalQueue;
+use queue::{Delivered, LocalQueue};
 use service::Service;
 use sockets::{Hub, LocalPushes};
 
@@ -253,6 +255,7 @@ struct System {
     store: Store,
     queue: Arc<LocalQueue>,
     admin: AdminState,
+    journal_limit: u64,
 }
 
 impl System {
@@ -276,7 +279,8 @@ impl System {
         let keys = KeysState::new(&gate, access.clone());
         let state = State::new(store.clone(), gate, master, access);
         let functions = Functions { book: BookState { state, outbox: Arc::new(queue.prompt()) }, keys, page };
-        Ok(Self { functions: Arc::new(functions), store, queue, admin })
+        let journal_limit = config::journal_limit()?;
+        Ok(Self { functions: Arc::new(functions), store, queue, admin, journal_limit })
     }
 
     /// The listener, the ticks, the relay and the delivery of what handlers send.
@@ -290,6 +294,7 @@ impl System {
                 round,
             ))
         };
+        let admit = Round::Admit(Pressure::new(self.journal_limit));
         let functions = Arc::clone(&self.functions);
         let hub = Arc::new(Hub::new(functions.clone(), stopping.clone()));
         let (pushes, looks) = LocalPushes::new();
@@ -297,7 +302,7 @@ impl System {
             tokio::spawn(listener::listen(socket, functions, Arc::clone(&hub), stopping.clone())),
             tokio::spawn(hub.deliver(looks)),
             tokio::spawn(push_all(stopping.clone(), self.store.clone(), pushes)),
-            every_second("admit", Round::Admit),
+            every_second("admit", admit),
             every_second("relay", Round::Relay),
             tokio::spawn(Arc::clone(&self.queue).deliver_prompt(stopping.clone())),
         ]
@@ -331,9 +336,9 @@ async fn stopped(stopping: &mut watch::Receiver<bool>) {
 }
 
 /// What a task does each second.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 enum Round {
-    Admit,
+    Admit(Pressure),
     Relay,
 }
 
@@ -349,17 +354,31 @@ async fn each_second(
     let mut seconds = tokio::time::interval(admit::INTERVAL);
     seconds.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     let outbox = queue.delivered();
+    let mut recoveries = Recoveries::new(&store, queue.records(), &*queue, Patience::EXACT);
     loop {
         tokio::select! {
             _ = seconds.tick() => {}
             _ = stopping.wait_for(|stop| *stop) => return,
         }
-        let done = match round {
-            Round::Admit => admit::tick_all(&store).await.map(drop),
-            Round::Relay => relay::relay(&store, &outbox, relay::SETTLE_MS).await.map(drop),
+        let done = match &round {
+            Round::Admit(pressure) => {
+                // Told at once: this queue is in memory.
+                pressure.ask(&*queue).await;
+                admit::tick_all(&store, pressure.load()).await.map(drop)
+            }
+            Round::Relay => relay_and_recover(&store, &outbox, &mut recoveries).await,
         };
         if let Err(error) = done {
             tracing::error!(name, %error, "a round failed");
         }
     }
+}
+
+async fn relay_and_recover(
+    store: &Store,
+    outbox: &Delivered,
+    recoveries: &mut Recoveries<'_>,
+) -> Result<(), StoreError> {
+    relay::relay(store, outbox, relay::SETTLE_MS).await?;
+    recoveries.round().await
 }

@@ -6,12 +6,13 @@
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use aws_lambda_events::event::sqs::{SqsEvent, SqsMessage};
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use outbox::{MAX_BATCH_MESSAGES, Message, Outbox, Queue};
+use outbox::{Backlog, BacklogError, MAX_BATCH_MESSAGES, Message, Outbox, Queue};
 use records::Records;
 use tokio::sync::{Mutex, mpsc, watch};
 
@@ -21,6 +22,8 @@ const PROMPT_MESSAGES: usize = 10_000;
 const DELIVERIES: u32 = 5;
 /// Between two deliveries of a refused message.
 const RETRY_DELAY: Duration = Duration::from_millis(50);
+/// Between two deliveries while PostgreSQL is not to be had.
+const OUTAGE_DELAY: Duration = Duration::from_secs(1);
 
 /// Both queues and what consumes them.
 pub(crate) struct LocalQueue {
@@ -28,10 +31,16 @@ pub(crate) struct LocalQueue {
     dead_letters: PathBuf,
     prompt: mpsc::Sender<Message>,
     prompted: Mutex<mpsc::Receiver<Message>>,
+    /// Messages about bookings that were taken and are not done with.
+    bookings: Arc<AtomicU64>,
 }
 
-/// Takes messages at once and delivers them soon: for handlers, which must not wait for PostgreSQL.
-pub(crate) struct Prompt(mpsc::Sender<Message>);
+/// Takes messages at once and delivers them soon: for handlers, which must not wait for PostgreSQL. All that they send
+/// is about bookings.
+pub(crate) struct Prompt {
+    messages: mpsc::Sender<Message>,
+    bookings: Arc<AtomicU64>,
+}
 
 /// Takes messages only once they are written: for the relay, which forgets what was taken.
 pub(crate) struct Delivered(Arc<LocalQueue>);
@@ -39,11 +48,16 @@ pub(crate) struct Delivered(Arc<LocalQueue>);
 impl LocalQueue {
     pub(crate) fn new(records: Records, dead_letters: PathBuf) -> Self {
         let (prompt, prompted) = mpsc::channel(PROMPT_MESSAGES);
-        Self { records, dead_letters, prompt, prompted: Mutex::new(prompted) }
+        Self { records, dead_letters, prompt, prompted: Mutex::new(prompted), bookings: Arc::default() }
     }
 
     pub(crate) fn prompt(&self) -> Prompt {
-        Prompt(self.prompt.clone())
+        Prompt { messages: self.prompt.clone(), bookings: Arc::clone(&self.bookings) }
+    }
+
+    /// Where what is delivered is written.
+    pub(crate) fn records(&self) -> &Records {
+        &self.records
     }
 
     pub(crate) fn delivered(self: &Arc<Self>) -> Delivered {
@@ -59,8 +73,15 @@ impl LocalQueue {
                 received = prompted.recv_many(&mut batch, MAX_BATCH_MESSAGES) => if received == 0 { return },
                 _ = stopping.wait_for(|stop| *stop) => return,
             }
-            // What is not written now is in the journal: the relay has it written, or finds it poisoned.
-            self.deliver_once(&batch.iter().collect::<Vec<_>>()).await;
+            let messages: Vec<&Message> = batch.iter().collect();
+            // What is refused is in the journal too: the relay finds it poisoned.
+            while self.deliver_once(&messages).await.is_none() {
+                tokio::select! {
+                    () = tokio::time::sleep(OUTAGE_DELAY) => {}
+                    _ = stopping.wait_for(|stop| *stop) => return,
+                }
+            }
+            self.bookings.fetch_sub(count(batch.len()), Ordering::Relaxed);
             batch.clear();
         }
     }
@@ -124,6 +145,10 @@ impl LocalQueue {
     }
 }
 
+fn count(messages: usize) -> u64 {
+    u64::try_from(messages).unwrap_or(u64::MAX)
+}
+
 /// Bodies as SQS hands them to a Lambda; a message's id is its position.
 pub(crate) fn sqs_event(bodies: impl IntoIterator<Item = String>) -> SqsEvent {
     let record = |(at, body): (usize, String)| {
@@ -139,13 +164,34 @@ pub(crate) fn sqs_event(bodies: impl IntoIterator<Item = String>) -> SqsEvent {
 
 impl Outbox for Prompt {
     fn send(&self, _: Queue, messages: Vec<Message>) -> BoxFuture<'_, Vec<bool>> {
-        let taken = messages.into_iter().map(|message| self.0.try_send(message).is_ok()).collect();
-        futures::future::ready(taken).boxed()
+        let take = |message| {
+            // Counted first: who delivers may be done with it before this line ends.
+            self.bookings.fetch_add(1, Ordering::Relaxed);
+            let taken = self.messages.try_send(message).is_ok();
+            if !taken {
+                self.bookings.fetch_sub(1, Ordering::Relaxed);
+            }
+            taken
+        };
+        futures::future::ready(messages.into_iter().map(take).collect()).boxed()
     }
 }
 
 impl Outbox for Delivered {
-    fn send(&self, _: Queue, messages: Vec<Message>) -> BoxFuture<'_, Vec<bool>> {
-        async move { self.0.deliver(&messages).await }.boxed()
+    fn send(&self, queue: Queue, messages: Vec<Message>) -> BoxFuture<'_, Vec<bool>> {
+        let bookings = if queue == Queue::Bookings { count(messages.len()) } else { 0 };
+        async move {
+            self.0.bookings.fetch_add(bookings, Ordering::Relaxed);
+            let taken = self.0.deliver(&messages).await;
+            self.0.bookings.fetch_sub(bookings, Ordering::Relaxed);
+            taken
+        }
+        .boxed()
+    }
+}
+
+impl Backlog for LocalQueue {
+    fn bookings(&self) -> BoxFuture<'_, Result<u64, BacklogError>> {
+        futures::future::ready(Ok(self.bookings.load(Ordering::Relaxed))).boxed()
     }
 }

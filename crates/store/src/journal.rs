@@ -214,6 +214,7 @@ impl Entry<'_> {
             "EVENT_CHANGED" => What::EventChanged {
                 by: self.text("by")?.to_owned(),
                 change: self.text("change")?.to_owned(),
+                value: self.fields.get("value").cloned(),
                 version: self.parsed("version")?,
                 definition: match self.fields.get("definition") {
                     Some(text) => Some(serde_json::from_str(text).map_err(|error| error.to_string())?),

@@ -44,6 +44,7 @@ impl Reply {
             "NOT_OPEN" => Refusal::NotOpen { opens_at: self.millis()? },
             "MAINTENANCE" => Refusal::Maintenance,
             "RECOVERING" => Refusal::Recovering,
+            "JOURNAL_FULL" => Refusal::JournalFull,
             "NOT_ADMITTED" => Refusal::NotAdmitted,
             "ADMISSION_EXPIRED" => Refusal::AdmissionExpired,
             "HOLD_EXPIRED" => Refusal::HoldExpired,

@@ -77,6 +77,10 @@ pub struct EventState {
     pub journal: u64,
     /// Whether holds and bookings are refused.
     pub maintenance: bool,
+    /// The part of the set pace that what waits for PostgreSQL leaves, 0 to 1.
+    pub pace_factor: f64,
+    /// Whether nobody new joins, as the journal is too long.
+    pub joins_refused: bool,
 }
 
 impl Store {
@@ -166,15 +170,21 @@ impl Store {
             Ok(progress) => progress.view,
             Err(refusal) => return Ok(Err(refusal)),
         };
-        let maintenance =
-            redis::cmd("HGET").arg(Keys::of(event).name(KeyName::Meta)).arg("maintenance").clone();
+        let mut meta = redis::cmd("HMGET");
+        meta.arg(Keys::of(event).name(KeyName::Meta)).arg(&["maintenance", "paceFactor", "joinsRefused"]);
+        let [maintenance, pace_factor, joins_refused]: [Option<String>; 3] =
+            self.read("HMGET", &meta).await?;
+        let is_set = |flag: Option<String>| flag.as_deref() == Some("1");
         Ok(Ok(EventState {
             edition,
             view,
             active: self.size("ZCARD", event, KeyName::Active).await?,
             reservations: self.size("ZCARD", event, KeyName::Reservations).await?,
             journal: self.size("XLEN", event, KeyName::Journal).await?,
-            maintenance: self.query("HGET", &maintenance).await? == Value::BulkString(b"1".to_vec()),
+            maintenance: is_set(maintenance),
+            // Before its first tick a sale has none.
+            pace_factor: pace_factor.and_then(|factor| factor.parse().ok()).unwrap_or(1.0),
+            joins_refused: is_set(joins_refused),
         }))
     }
 
@@ -192,7 +202,7 @@ impl Store {
 }
 
 /// What the steps read of a definition, in meta.
-fn meta_fields(sale: &Sale) -> Vec<(&'static str, String)> {
+pub(crate) fn meta_fields(sale: &Sale) -> Vec<(&'static str, String)> {
     let flag = |on: bool| String::from(if on { "1" } else { "0" });
     let ms = |seconds: u32| (i64::from(seconds) * 1000).to_string();
     let instant = |at: Option<Millis>| at.map(|at| at.to_string()).unwrap_or_default();
@@ -215,6 +225,7 @@ fn meta_fields(sale: &Sale) -> Vec<(&'static str, String)> {
         ("activeMs", ms(sale.admission.active_seconds)),
         ("claimMs", ms(sale.admission.claim_seconds)),
         ("compensateNoShows", flag(sale.admission.compensate_no_shows)),
+        ("backpressureSeconds", sale.admission.backpressure_seconds.unwrap_or(0).to_string()),
         ("holdMs", ms(sale.hold_seconds)),
         ("limitPerAccount", sale.limit_per_account.to_string()),
         ("requireAccount", flag(sale.require_account)),

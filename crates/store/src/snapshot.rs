@@ -10,6 +10,7 @@ use domain::{Account, EventId, ReservationId, Token};
 use futures::stream::{self, StreamExt, TryStreamExt};
 
 use crate::keys::{KeyName, Keys};
+use crate::restore::holder_of;
 use crate::step::{AUDIT, Call};
 use crate::{Store, StoreError};
 
@@ -27,6 +28,8 @@ pub struct Snapshot {
     pub edition: Arc<Edition>,
     /// Whether nothing moved while it was read: only then do holds and reservations belong to the counters.
     pub still: bool,
+    /// Changes of places so far.
+    pub sequence: i64,
     /// Free places in the whole event.
     pub remaining: i64,
     /// A byte a seat.
@@ -80,7 +83,7 @@ impl Store {
                 continue;
             }
             let due = due.into_iter().filter_map(|(unit, at)| Some((unit, at.parse().ok()?))).collect();
-            let Counted { remaining, hold_counts, map, stock, .. } = before;
+            let Counted { sequence, remaining, hold_counts, map, stock } = before;
             let tickets =
                 tickets.into_iter().filter_map(|(account, count)| Some((account, count.parse().ok()?)));
             let owners = self.owners(event, &holds).await?;
@@ -92,6 +95,7 @@ impl Store {
             return Ok(Ok(Snapshot {
                 edition,
                 still,
+                sequence,
                 remaining,
                 map,
                 stock,
@@ -124,7 +128,7 @@ impl Store {
     }
 
     /// All of a hash or a sorted set, a page at a time.
-    async fn scan(
+    pub(crate) async fn scan(
         &self,
         command: &'static str,
         event: &EventId,
@@ -162,11 +166,7 @@ impl Store {
         event: &EventId,
         holds: &BTreeMap<String, String>,
     ) -> Result<BTreeMap<Token, Account>, StoreError> {
-        // The token stands last, under a seat's name or in that of a count.
-        let token_of = |(unit, held): (&String, &String)| {
-            unit.rsplit_once('*').or_else(|| held.rsplit_once(':'))?.1.parse::<Token>().ok()
-        };
-        let tokens: BTreeSet<Token> = holds.iter().filter_map(token_of).collect();
+        let tokens: BTreeSet<Token> = holds.iter().filter_map(|(unit, hold)| holder_of(unit, hold)).collect();
         let tokens: Vec<Token> = tokens.into_iter().collect();
         let key = Keys::of(event).name(KeyName::Owners);
         let mut owners = BTreeMap::new();

@@ -3,10 +3,13 @@
 //! A running sale moves while it is read, and facts are on their way: what is found is looked for again, until it
 //! has vanished or patience is over. Only what was found each time is reported.
 
+mod besides;
 mod history;
 mod journal;
 mod line;
+mod mend;
 mod places;
+mod recount;
 mod rows;
 #[cfg(test)]
 mod tests;
@@ -14,7 +17,7 @@ mod tests;
 use std::time::Duration;
 
 use domain::fact::Fact;
-use domain::{EventId, Millis};
+use domain::{EventId, ReservationId};
 use records::Records;
 use serde::{Deserialize, Serialize};
 use store::{EventState, Snapshot, Store};
@@ -23,9 +26,9 @@ use tokio::time::{Instant, sleep};
 pub(crate) use self::history::{History, Position, position};
 pub(crate) use self::journal::Pending;
 pub(crate) use self::line::Turns;
+pub use self::mend::Mended;
 
 use self::line::Pace;
-use self::rows::Rows;
 use crate::finding::{Fault, Finding, Findings};
 use crate::reply::{Refused, Reply};
 use crate::{AdminError, AdminState};
@@ -49,6 +52,9 @@ pub struct AuditReport {
     pub findings: Vec<Finding>,
     /// How many more findings there are.
     pub more: u64,
+    /// What was put right before; none where nothing was to be, or nobody asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mended: Option<Mended>,
     /// What could not be checked, and why.
     pub left_out: Vec<String>,
     /// What was looked at.
@@ -75,39 +81,71 @@ pub struct Checked {
     pub admitted: u64,
 }
 
+/// How an audit is asked for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    /// How long to read again until differences have vanished.
+    pub(crate) patience_seconds: u32,
+    /// Who mends what has one right answer; nobody where none does.
+    pub(crate) repair_by: Option<&'a str>,
+}
+
 pub(crate) async fn audit(
     state: &AdminState,
     event: &EventId,
-    patience_seconds: u32,
+    asked: Asked<'_>,
 ) -> Result<Reply, AdminError> {
+    let Asked { patience_seconds, repair_by } = asked;
     if patience_seconds > MAX_PATIENCE_SECONDS {
         let reason = format!("must be at most {MAX_PATIENCE_SECONDS}");
         return Ok(Reply::Refused(Refused::value("patienceSeconds", reason)));
     }
-    let deadline = Instant::now() + Duration::from_secs(patience_seconds.into());
+    let patience = Duration::from_secs(patience_seconds.into());
+    let Some((mut findings, mut reading)) = lasting(state, event, patience).await? else {
+        return Ok(Reply::Refused(Refused::EventNotFound { event: event.clone() }));
+    };
+    let mut mended = None;
+    if let Some(by) = repair_by.filter(|_| !findings.is_empty()) {
+        mended = Some(mend::mend(state, event, by, &findings, &reading).await?);
+        if let Some(again) = lasting(state, event, patience).await? {
+            (findings, reading) = again;
+        }
+    }
+    let (findings, more) = findings.report();
+    let Reading { left_out, checked, .. } = reading;
+    Ok(Reply::Audited(AuditReport { event: event.clone(), findings, more, mended, left_out, checked }))
+}
+
+/// What is found each time until patience is over, and the last reading; `None` for an unknown event.
+async fn lasting(
+    state: &AdminState,
+    event: &EventId,
+    patience: Duration,
+) -> Result<Option<(Findings, Reading)>, AdminError> {
+    let deadline = Instant::now() + patience;
     let mut suspected: Option<Findings> = None;
     for readings in 1.. {
         let Some(mut reading) = Reading::of(state.store(), state.records()?, event).await? else { break };
         reading.checked.readings = readings;
+        let found = std::mem::take(&mut reading.findings);
         let findings = match &suspected {
-            Some(before) => reading.findings.lasting(before),
-            None => reading.findings,
+            Some(before) => found.lasting(before),
+            None => found,
         };
         if findings.is_empty() || (readings >= LEAST_READINGS && Instant::now() >= deadline) {
-            let (findings, more) = findings.report();
-            let Reading { left_out, checked, .. } = reading;
-            let event = event.clone();
-            return Ok(Reply::Audited(AuditReport { event, findings, more, left_out, checked }));
+            return Ok(Some((findings, reading)));
         }
         suspected = Some(findings);
         sleep(INTERVAL).await;
     }
-    Ok(Reply::Refused(Refused::EventNotFound { event: event.clone() }))
+    Ok(None)
 }
 
 /// Everything, read once.
 struct Reading {
     findings: Findings,
+    /// Reservations whose facts are lost on their way to PostgreSQL.
+    behind: Vec<(ReservationId, u32)>,
     left_out: Vec<String>,
     checked: Checked,
 }
@@ -120,50 +158,36 @@ impl Reading {
         let Ok(state) = store.event_state(event).await? else { return Ok(None) };
         let pending = Pending::read(store, event).await?;
         let history = History::read(records, event, &pending, &state.edition).await?;
-        let mut reading =
-            Self { findings: Findings::default(), left_out: Vec::new(), checked: Checked::default() };
-        let forgotten = reading.rows(records, event, &snapshot, &pending, &history, state.view.now).await?;
+        let mut reading = Self {
+            findings: Findings::default(),
+            behind: Vec::new(),
+            left_out: Vec::new(),
+            checked: Checked::default(),
+        };
+        let now = state.view.now;
+        let (compared, rows) = rows::compare(records, event, &snapshot, &pending, &history, now).await?;
+        reading.checked.rows = rows;
+        reading.findings.append(compared.findings);
+        reading.behind = compared.behind;
         reading.line(records, event, &pending, &history).await?;
-        reading.state(&state, &snapshot, &history);
+        let recorded_epoch = records.newest_fact(event).await?.map_or(0, |(epoch, _)| epoch);
+        reading.state(&state, &snapshot, &history, pending.epoch.max(recorded_epoch));
         reading.findings.append(pending.findings(event));
         reading.findings.append(places::counters(&snapshot));
         if snapshot.still {
-            reading.findings.append(places::owners(&snapshot, &forgotten));
+            reading.findings.append(places::owners(&snapshot, &compared.forgotten));
         } else {
             reading.left_out.push("holds and reservations against places: the sale kept moving".to_owned());
         }
-        reading.findings.append(places::limits(&snapshot, &history, state.view.now));
-        reading.findings.append(places::accounts(&snapshot, state.view.now));
+        reading.findings.append(places::limits(&snapshot, &history, now));
+        reading.findings.append(places::accounts(&snapshot, now));
+        let besides = store.besides(event, &snapshot).await?;
+        reading.findings.append(besides::besides(&snapshot, &besides, now));
         reading.checked.places = snapshot.edition.layout.capacity();
         reading.checked.holds = snapshot.holds.len() as u64;
         reading.checked.reservations = snapshot.reservations.len() as u64;
         reading.checked.journal = pending.count;
         Ok(Some(reading))
-    }
-
-    /// Reservations against PostgreSQL. Answers those that keep their seats and that Redis need not know any more.
-    async fn rows(
-        &mut self,
-        records: &Records,
-        event: &EventId,
-        snapshot: &Snapshot,
-        pending: &Pending,
-        history: &History,
-        now: Millis,
-    ) -> Result<Vec<domain::reservation::Reservation>, AdminError> {
-        let mut rows = Rows::new(&snapshot.reservations, &pending.reservations, history, now);
-        let mut page = records.reservations(event, None, PAGE).await?;
-        while !page.is_empty() {
-            let last = page.last().cloned();
-            self.checked.rows += page.len() as u64;
-            for row in page {
-                rows.row(row);
-            }
-            page = records.reservations(event, last.as_ref(), PAGE).await?;
-        }
-        let (findings, forgotten) = rows.end();
-        self.findings.append(findings);
-        Ok(forgotten)
     }
 
     /// Whom the ticks called, in which order and how fast.
@@ -190,7 +214,8 @@ impl Reading {
         Ok(())
     }
 
-    fn state(&mut self, state: &EventState, snapshot: &Snapshot, history: &History) {
+    /// `epoch` is the highest of all facts.
+    fn state(&mut self, state: &EventState, snapshot: &Snapshot, history: &History, epoch: u64) {
         let event = &state.edition.sale.event_id;
         for token in &snapshot.twice_in_line {
             let place = crate::finding::digest(*token);
@@ -200,6 +225,14 @@ impl Reading {
         if state.active > u64::from(most) {
             let expected = format!("at most {most}");
             self.findings.add(Fault::TooManyActive, event.as_str(), expected, state.active);
+        }
+        if epoch > state.view.epoch {
+            self.findings.add(
+                Fault::EpochBehind,
+                event.as_str(),
+                format!("{epoch} or more"),
+                state.view.epoch,
+            );
         }
         if !history.is_complete {
             let expected = format!("version {}", state.edition.version);

@@ -107,6 +107,19 @@ pub enum Command {
         /// How long to read again until what differs has vanished: facts may be on their way.
         #[serde(default = "default_patience_seconds")]
         patience_seconds: u32,
+        /// Whether to put right what has exactly one right answer.
+        #[serde(default)]
+        repair: bool,
+        /// Who asks.
+        #[serde(default = "nobody_named")]
+        by: String,
+    },
+    /// Lay out an event anew that Redis has lost, from what PostgreSQL knows.
+    Rebuild {
+        /// The event.
+        event: EventId,
+        /// Who asks.
+        by: String,
     },
     /// A page of reservations, as PostgreSQL has them.
     Export {
@@ -127,6 +140,11 @@ pub enum Command {
 
 fn default_patience_seconds() -> u32 {
     DEFAULT_PATIENCE_SECONDS
+}
+
+/// Who asks for an audit where nobody is named: only what it mends is told of anybody.
+fn nobody_named() -> String {
+    "audit".to_owned()
 }
 
 /// A sale's definition: the text of its file, so that mistakes have lines, or JSON.
@@ -194,7 +212,12 @@ mod tests {
         );
         assert_eq!(
             read(json!({"command": "audit", "event": "concert-2026"})),
-            Command::Audit { event: event.clone(), patience_seconds: DEFAULT_PATIENCE_SECONDS }
+            Command::Audit {
+                event: event.clone(),
+                patience_seconds: DEFAULT_PATIENCE_SECONDS,
+                repair: false,
+                by: "audit".to_owned()
+            }
         );
         assert_eq!(
             read(json!({"command": "apply", "definition": "{}", "opensAt": 5, "by": "kim"})),

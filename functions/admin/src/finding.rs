@@ -51,6 +51,20 @@ pub enum Fault {
     TwiceInLine,
     /// More sessions at once than allowed.
     TooManyActive,
+    /// Somebody has a slot and is neither called nor in a session.
+    IdleSlot,
+    /// A session has held places that no hold backs, or a hold no session.
+    HoldsDifferFromSessions,
+    /// A token that has bought stands in the line, is called or has a slot.
+    BookedInLine,
+    /// A token's done key does not name its reservation.
+    DoneDiffers,
+    /// A payment is waited for that nobody owes, or not waited for that is owed.
+    PaymentDueDiffers,
+    /// Somebody waits behind the last number that was given out.
+    SequenceBehindLine,
+    /// Facts are of a later epoch than the sale.
+    EpochBehind,
     /// People were called faster than the pace.
     AdmittedTooFast,
     /// People were called before the opening.
@@ -75,6 +89,51 @@ pub enum Fault {
     DrawnAtTheWrongTime,
 }
 
+/// What `--repair` does by a step that tells the counts anew.
+const RECOUNT: &str = "jari audit --repair (recount)";
+/// What it does by a step that puts a reservation back.
+const RESTORE: &str = "jari audit --repair (restore)";
+const HISTORY: &str = "nothing can: it has happened; the facts say when";
+
+impl Fault {
+    /// What would mend it: a command, or who must decide.
+    pub fn mend(self) -> &'static str {
+        match self {
+            Self::NegativeCounter
+            | Self::CounterWithoutSection
+            | Self::RemainingDiffersFromStock
+            | Self::StockDiffers
+            | Self::MapDiffersFromLayout
+            | Self::MapDiffersFromHolds
+            | Self::MapDiffersFromReservations
+            | Self::HoldsDifferFromDue
+            | Self::UnreadableHold
+            | Self::TicketsDiffer => RECOUNT,
+            Self::UnknownRow | Self::BookedInLine | Self::DoneDiffers | Self::PaymentDueDiffers => RESTORE,
+            Self::HoldsDifferFromSessions => "jari audit --repair (evict)",
+            Self::MissingRow => "jari audit --repair (refile)",
+            Self::DifferentRow => "jari audit --repair, where one side has a higher version",
+            Self::Oversold => "people: cancel, or add places by jari event apply",
+            Self::SeatSoldTwice => "people: cancel one of the two",
+            Self::UnknownPlace => "people: jari event apply what has the place",
+            Self::OverLimit => "people: cancel what is too much",
+            Self::ForeignReservation => "people: cancel it; nobody could have made it",
+            Self::AccountsDifferFromOwners => "people: the account leaves and joins again",
+            Self::TwiceInLine => "its next call or its leaving",
+            Self::TooManyActive | Self::IdleSlot => "time: slots end with their visits",
+            Self::SequenceBehindLine => "people: pause, and set queue:seq to what is expected",
+            Self::EpochBehind => "people: pause, and set the epoch of meta above the facts'",
+            Self::UnreadableFact => "people: read it by XRANGE, then XDEL it",
+            Self::DifferentDefinition => "jari event apply the definition once more",
+            Self::DifferentScore | Self::DrawnAtTheWrongTime => "people: the draw is in doubt",
+            Self::AdmittedTooFast
+            | Self::AdmittedTooEarly
+            | Self::AdmittedOutOfTurn
+            | Self::AdmittedTooOften => HISTORY,
+        }
+    }
+}
+
 /// One thing that must never happen and has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
@@ -87,6 +146,8 @@ pub struct Finding {
     pub expected: String,
     /// What is.
     pub found: String,
+    /// What would mend it: a command, with the step it takes, or who must decide.
+    pub mend: String,
 }
 
 /// Findings while they are gathered.
@@ -107,7 +168,8 @@ impl Findings {
     ) {
         if self.found.len() < MAX_SUSPECTS {
             let (expected, found) = (expected.to_string(), found.to_string());
-            self.found.push(Finding { what, place: place.into(), expected, found });
+            let mend = what.mend().to_owned();
+            self.found.push(Finding { what, place: place.into(), expected, found, mend });
         } else {
             self.more += 1;
         }
@@ -118,6 +180,24 @@ impl Findings {
             self.add(finding.what, finding.place, finding.expected, finding.found);
         }
         self.more += other.more;
+    }
+
+    /// Whether this was found there.
+    pub(crate) fn has(&self, what: Fault, place: &str) -> bool {
+        self.found.iter().any(|finding| finding.what == what && finding.place == place)
+    }
+
+    /// Where these kinds were found.
+    pub(crate) fn places_of<'a>(&'a self, kinds: &'a [Fault]) -> impl Iterator<Item = &'a str> {
+        self.found
+            .iter()
+            .filter(|finding| kinds.contains(&finding.what))
+            .map(|finding| finding.place.as_str())
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> u64 {
+        self.found.len() as u64 + self.more
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -8,17 +8,22 @@ mod draw;
 mod export;
 mod finding;
 mod publish;
+mod rebuild;
 mod reply;
 mod show;
 
-pub use audit::{AuditReport, Checked};
+pub use audit::{AuditReport, Checked, Mended};
 pub use command::{Command, DEFAULT_PATIENCE_SECONDS, Definition, ExportCursor, ListCursor};
 pub use draw::DrawReport;
 pub use export::{ExportedReservation, MAX_EXPORT_PAGE};
 pub use finding::{Fault, Finding, MAX_FINDINGS};
+pub use rebuild::rebuild;
 pub use reply::{Mistake, Refused, Reply};
 pub use show::{Draw, EventDetail, EventSummary, SectionState};
 
+pub use recovery::{Conflict, Progress, RebuildReport, RepairReport};
+
+use audit::Asked;
 use bootstrap::config::{self, MasterKeys};
 use domain::EventId;
 use domain::shuffle::Seed;
@@ -34,6 +39,9 @@ pub enum AdminError {
     /// PostgreSQL.
     #[error(transparent)]
     Records(#[from] RecordsError),
+    /// Either, while a sale was put back.
+    #[error(transparent)]
+    Recovery(#[from] recovery::RecoveryError),
     /// The tables could not be made.
     #[error(transparent)]
     Migrate(#[from] MigrateError),
@@ -72,7 +80,8 @@ impl AdminState {
     /// State as the environment says, logs started. Connects to nothing yet.
     pub fn from_env() -> anyhow::Result<Self> {
         bootstrap::start_telemetry();
-        let database = RecordsConfig::new(config::database_url()?);
+        let database =
+            RecordsConfig { ca: config::database_ca(), ..RecordsConfig::new(config::database_url()?) };
         Ok(Self::of(Store::new(&config::store()?)?, Some(database), Some(MasterKeys::from_env()?))?)
     }
 
@@ -113,7 +122,11 @@ pub async fn admin(state: &AdminState, command: Command) -> Result<Reply, AdminE
         }
         Command::VerifyShuffle { event } => draw::verify(state, &event).await,
         Command::ShuffleList { event, after } => draw::list(state, &event, after).await,
-        Command::Audit { event, patience_seconds } => audit::audit(state, &event, patience_seconds).await,
+        Command::Audit { event, patience_seconds, repair, by } => {
+            let repair_by = repair.then_some(by.as_str());
+            audit::audit(state, &event, Asked { patience_seconds, repair_by }).await
+        }
+        Command::Rebuild { event, by } => rebuild::rebuild(state, &event, &by, &|_| {}).await,
         Command::Export { event, after, limit, with_tokens } => {
             export::export(state, &event, after.as_ref(), limit, with_tokens).await
         }

@@ -325,7 +325,16 @@ mod tests {
             message: None,
         };
         let edition = Arc::new(Edition::first(sale).0);
-        EventState { edition, view, active: 0, reservations: 0, journal: 0, maintenance: false }
+        EventState {
+            edition,
+            view,
+            active: 0,
+            reservations: 0,
+            journal: 0,
+            maintenance: false,
+            pace_factor: 1.0,
+            joins_refused: false,
+        }
     }
 
     fn reason(allowed: Allowed<()>) -> String {

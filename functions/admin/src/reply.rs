@@ -4,6 +4,7 @@ use std::fmt;
 
 use domain::sale::Problem;
 use domain::{EventId, OfferingId, SectionId};
+use recovery::RebuildReport;
 use serde::{Deserialize, Serialize};
 
 use crate::audit::AuditReport;
@@ -58,6 +59,8 @@ pub enum Reply {
     },
     /// An audit.
     Audited(AuditReport),
+    /// An event was laid out anew.
+    Rebuilt(Box<RebuildReport>),
     /// A page of reservations.
     Exported {
         /// In the order of their sale.

@@ -40,6 +40,10 @@ pub struct EventSummary {
     pub per_second: f64,
     /// People a second, as seen lately.
     pub admitted_per_second: f64,
+    /// The part of the set pace that bookings waiting to be written leave, 0 to 1.
+    pub pace_factor: f64,
+    /// Whether nobody new joins, as too many facts wait for the queues.
+    pub joins_refused: bool,
     /// Free places.
     pub remaining: u64,
     /// Places on sale.
@@ -160,6 +164,8 @@ fn summary(state: &EventState) -> EventSummary {
         max_active: sale.admission.max_active,
         per_second: sale.admission.per_second,
         admitted_per_second: view.admitted_per_second,
+        pace_factor: state.pace_factor,
+        joins_refused: state.joins_refused,
         remaining: view.remaining_seats,
         capacity: edition.layout.capacity(),
         reservations: state.reservations,

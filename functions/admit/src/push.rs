@@ -7,7 +7,7 @@ use domain::EventId;
 use domain::socket::Notice;
 use futures::future::join_all;
 use outbox::{Push, Pushes};
-use store::{Store, StoreError};
+use store::Store;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 /// Between two rounds. A called token hears of it within this time after the tick.
@@ -17,27 +17,23 @@ const LOOKS_A_ROUND: u32 = 40;
 /// After the ticks, a closed sale's waiting people are told: the last of them within their longest interval.
 const LAST_WORDS: Duration = Duration::from_secs(12);
 
-/// Ticks for `run` as [`crate::run`] does, and tells sockets beside it; where no sale is alive, what is left to tell.
-pub async fn run_pushing(store: &Store, pushes: &dyn Pushes, run: Duration) -> Result<(), StoreError> {
-    let end = Instant::now() + run;
+/// Round by round, for ever.
+pub(crate) async fn push_on(store: &Store, pushes: &dyn Pushes) {
     let mut rounds = interval(PUSH_INTERVAL);
     rounds.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    let beside = async {
-        loop {
-            rounds.tick().await;
-            push_all(store, pushes).await;
-        }
-    };
-    let ticked = tokio::select! {
-        ticked = crate::run(store, run) => ticked,
-        () = beside => Ok(()),
-    };
-    // Where the run was long enough, the next one has taken over.
+    loop {
+        rounds.tick().await;
+        push_all(store, pushes).await;
+    }
+}
+
+/// What is left to tell once the ticks have ended, until `end` at the latest: where the run was long enough, the next
+/// one has taken over.
+pub(crate) async fn last_words(store: &Store, pushes: &dyn Pushes, end: Instant) {
     let end = end.min(Instant::now() + LAST_WORDS);
     while push_all(store, pushes).await > 0 && Instant::now() < end {
-        rounds.tick().await;
+        tokio::time::sleep(PUSH_INTERVAL).await;
     }
-    ticked
 }
 
 /// One round over every event. How many followed tokens may yet have something to hear. An event whose round fails is

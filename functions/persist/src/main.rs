@@ -9,7 +9,8 @@ use records::{Records, RecordsConfig};
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
     start_telemetry();
-    let records = Records::open(&RecordsConfig::new(config::database_url()?))?;
+    let database = RecordsConfig { ca: config::database_ca(), ..RecordsConfig::new(config::database_url()?) };
+    let records = Records::open(&database)?;
     let persist = |event: LambdaEvent<SqsEvent>| {
         metrics::flushed(persist::persist(&records, event.payload)).map_err(lambda_runtime::Error::from)
     };

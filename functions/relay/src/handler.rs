@@ -1,5 +1,10 @@
 //! Sends the journal to the queues: what is older than a second, packed, and forgets only what a queue said it
-//! took. At least once: two relays, or one that dies between the two, send some facts twice.
+//! took. At least once: two relays, or one that dies between the two, send some facts twice. Beside it recoveries of
+//! sales are watched, and ended.
+
+mod recoveries;
+
+pub use recoveries::{Patience, Recoveries};
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -7,7 +12,8 @@ use std::time::Duration;
 use bootstrap::metrics;
 use domain::EventId;
 use domain::fact::{Fact, StreamId, What};
-use outbox::{Outbox, Queue};
+use outbox::{Outbox, Queue, SqsOutbox};
+use records::Records;
 use store::{Store, StoreError};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
@@ -22,14 +28,27 @@ const PAGES_A_ROUND: u32 = 50;
 /// Bookings and line.
 const QUEUES: usize = 2;
 
-/// Relay each second for `run`.
-pub async fn run(store: &Store, outbox: &dyn Outbox, run: Duration) -> Result<(), StoreError> {
+/// What a run works on.
+pub struct RelayState {
+    /// Redis.
+    pub store: Store,
+    /// The queues.
+    pub outbox: SqsOutbox,
+    /// PostgreSQL.
+    pub records: Records,
+}
+
+/// Relay each second for `run`, and end the recoveries that can end.
+pub async fn run(state: &RelayState, run: Duration) -> Result<(), StoreError> {
+    let RelayState { store, outbox, records } = state;
+    let mut recoveries = Recoveries::new(store, records, outbox, Patience::SQS);
     let end = Instant::now() + run;
     let mut rounds = interval(INTERVAL);
     rounds.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
         rounds.tick().await;
         relay(store, outbox, SETTLE_MS).await?;
+        recoveries.round().await?;
         metrics::flush();
         if Instant::now() + INTERVAL > end {
             return Ok(());

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use bootstrap::{config, metrics, start_telemetry};
-use futures::TryFutureExt;
-use lambda_runtime::{LambdaEvent, service_fn};
+use lambda_runtime::{Error, LambdaEvent, service_fn};
 use outbox::SqsOutbox;
+use records::{Records, RecordsConfig};
+use relay::RelayState;
 use serde_json::Value;
 use store::Store;
 
@@ -15,10 +16,14 @@ const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
     start_telemetry();
-    let store = Store::new(&config::store()?)?;
-    let outbox = SqsOutbox::new(config::queues(SEND_TIMEOUT)?);
-    let run = |_: LambdaEvent<Value>| {
-        metrics::flushed(relay::run(&store, &outbox, relay::RUN)).map_err(lambda_runtime::Error::from)
+    let database = RecordsConfig { ca: config::database_ca(), ..RecordsConfig::new(config::database_url()?) };
+    let state = RelayState {
+        store: Store::new(&config::store()?)?,
+        outbox: SqsOutbox::new(config::queues(SEND_TIMEOUT)?),
+        records: Records::open(&database)?,
+    };
+    let run = async |_: LambdaEvent<Value>| {
+        metrics::flushed(relay::run(&state, relay::RUN)).await.map_err(Error::from)
     };
     lambda_runtime::run(service_fn(run)).await.map_err(anyhow::Error::from_boxed)
 }

@@ -21,6 +21,7 @@ fn sale(offerings: Vec<Offering>) -> Sale {
             active_seconds: 180,
             claim_seconds: 15,
             compensate_no_shows: false,
+            backpressure_seconds: None,
         },
         hold_seconds: 180,
         limit_per_account: 5,

@@ -37,7 +37,7 @@ const SALE_FIELDS: [&str; 15] = [
     "default",
     "offerings",
 ];
-const ADMISSION_FIELDS: [&str; 7] = [
+const ADMISSION_FIELDS: [&str; 8] = [
     "perSecond",
     "databaseTps",
     "safetyRatio",
@@ -45,6 +45,7 @@ const ADMISSION_FIELDS: [&str; 7] = [
     "activeSeconds",
     "claimSeconds",
     "compensateNoShows",
+    "backpressureSeconds",
 ];
 
 /// Reads a definition. Every mistake is told with its path and line, in the file's order.
@@ -339,12 +340,15 @@ fn admission(reader: &mut Reader, at: &Found<'_>) -> Option<Admission> {
         reader.problem(&at, format!("claimSeconds ({claim}) must not be more than activeSeconds ({active})"));
     }
     let compensate_no_shows = reader.or(&fields, "compensateNoShows", false, Reader::boolean);
+    let backpressure_seconds =
+        reader.optional(&fields, "backpressureSeconds", |reader, at| reader.whole(at, 1..=3_600));
     Some(Admission {
         per_second: per_second?,
         max_active: max_active?,
         active_seconds: active_seconds?,
         claim_seconds: claim_seconds?,
         compensate_no_shows: compensate_no_shows?,
+        backpressure_seconds,
     })
 }
 

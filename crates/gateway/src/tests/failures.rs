@@ -27,6 +27,7 @@ fn refusals() -> Vec<(Refusal, &'static str, u16, Value)> {
         (Refusal::IdempotencyKeyReused, "IDEMPOTENCY_KEY_REUSED", 409, Value::Null),
         (Refusal::Maintenance, "UNAVAILABLE", 503, Value::Null),
         (Refusal::Recovering, "UNAVAILABLE", 503, Value::Null),
+        (Refusal::JournalFull, "UNAVAILABLE", 503, Value::Null),
         (Refusal::NotAdmitted, "NOT_ADMITTED", 403, Value::Null),
         (Refusal::AdmissionExpired, "ADMISSION_EXPIRED", 403, Value::Null),
         (Refusal::HoldExpired, "HOLD_EXPIRED", 410, Value::Null),
@@ -124,6 +125,7 @@ fn every_429_and_503_says_when_to_try_again_and_no_other_does() {
         [Some(1), Some(1), Some(1), Some(2)]
     );
     assert_eq!(Failure::from(Refusal::Maintenance).retry_after_seconds(), Some(5));
+    assert_eq!(Failure::from(Refusal::JournalFull).retry_after_seconds(), Some(10));
 }
 
 #[test]

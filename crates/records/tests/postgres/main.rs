@@ -6,4 +6,5 @@ mod migrate;
 mod read;
 mod server;
 mod throughput;
+mod tls;
 mod write;

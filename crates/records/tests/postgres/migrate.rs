@@ -9,7 +9,7 @@ async fn each_migration_is_applied_once_even_by_two_at_a_time() {
     let (one, other) = tokio::join!(migrate(&config), migrate(&config));
     let mut applied = [one.unwrap(), other.unwrap()];
     applied.sort();
-    assert_eq!(applied, [vec![], vec![1, 2]]);
+    assert_eq!(applied, [vec![], vec![1, 2, 3]]);
     assert!(migrate(&config).await.unwrap().is_empty());
 }
 
@@ -36,11 +36,9 @@ async fn a_migration_that_fails_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn a_url_that_is_none_or_asks_for_encryption_is_refused_and_not_shown() {
+async fn a_url_that_is_none_is_refused_and_a_secret_is_not_shown() {
     let secret = RecordsConfig::new("postgres://jari:secret@localhost/jari");
     assert!(!format!("{secret:?}").contains("secret"));
     let none = migrate(&RecordsConfig::new("postgres//")).await;
     assert!(matches!(none, Err(MigrateError::Records(RecordsError::Url(_)))), "{none:?}");
-    let encrypted = format!("{}?sslmode=require", Database::empty().await);
-    assert!(migrate(&RecordsConfig::new(encrypted)).await.is_err());
 }

@@ -1,5 +1,7 @@
 //! A PostgreSQL server of this test binary's own, with a fresh database for each test.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
@@ -12,6 +14,7 @@ use tokio_postgres::{Client, NoTls};
 /// Ends the server when the test binary ends, however it ends: reading its standard input comes to an end then.
 const GUARDED_SERVER: &str = r#"
 "$0/postgres" -D "$1/data" -k "" -h 127.0.0.1 -p "$2" -F \
+    -c ssl=on -c ssl_cert_file="$1/server.pem" -c ssl_key_file="$1/server.key" \
     -c full_page_writes=off -c synchronous_commit=off -c max_connections=50 >"$1/log" 2>&1 &
 server=$!
 read -r _
@@ -73,8 +76,13 @@ impl Server {
         let folder = std::env::temp_dir().join(format!("jari-records-{}", std::process::id()));
         std::fs::create_dir(&folder).unwrap();
         let root = is_root();
+        for file in ["server.pem", "server.key"] {
+            std::fs::copy(certificate(file), folder.join(file)).unwrap();
+        }
+        // PostgreSQL takes no key that others may read.
+        std::fs::set_permissions(folder.join("server.key"), Permissions::from_mode(0o600)).unwrap();
         if root {
-            run(Command::new("chown").arg("postgres").arg(&folder));
+            run(Command::new("chown").args(["-R", "postgres"]).arg(&folder));
         }
         let mut initdb = as_postgres(root, &programs.join("initdb"));
         run(initdb
@@ -95,6 +103,11 @@ impl Server {
         }
         Self { port, _guard: guard }
     }
+}
+
+/// A certificate or key of the tests: the server's, and whom to trust for it.
+pub(crate) fn certificate(file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/support/tls").join(file)
 }
 
 /// Where the server's programs are: on the path, or where Debian puts them, the newest first.

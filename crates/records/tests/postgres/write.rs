@@ -42,6 +42,7 @@ fn one_of_each() -> Vec<Fact> {
     let applied = |version, definition| What::EventChanged {
         by: "cli".into(),
         change: "apply".into(),
+        value: None,
         version,
         definition,
     };
@@ -190,8 +191,8 @@ async fn bad_facts_are_refused_alone_wherever_they_stand() {
     let uncounted = Reservation { seat_count: 0, ..reservation(1, places()) };
     let mut misnamed = reservation(2, vec![named("KTX-101", "standard", 1, &["1A", "1B"])]);
     misnamed.places[0].count = 1;
-    let nul =
-        What::EventChanged { by: "a\0".to_owned(), change: "open".to_owned(), version: 1, definition: None };
+    let (by, change) = ("a\0".to_owned(), "open".to_owned());
+    let nul = What::EventChanged { by, change, value: None, version: 1, definition: None };
     let sold = reservation(3, places());
     let again = Reservation { reservation_id: reservation(4, places()).reservation_id, ..sold.clone() };
     let mut facts: Vec<Fact> = (1000..1500).map(entered).collect();
@@ -252,7 +253,8 @@ async fn the_newest_definition_of_a_sale_is_kept() {
     let database = Database::fresh().await;
     let apply = |sequence, version: u64| {
         let definition = Some(serde_json::json!({ "version": version }));
-        fact(sequence, What::EventChanged { by: "cli".into(), change: "apply".into(), version, definition })
+        let (by, change) = ("cli".to_owned(), "apply".to_owned());
+        fact(sequence, What::EventChanged { by, change, value: None, version, definition })
     };
     assert_eq!(database.records.definition(&event()).await.unwrap(), None);
     write_all(&database, &[apply(3, 3), apply(1, 1), apply(2, 2)]).await;

@@ -16,6 +16,8 @@ use crate::finding::{Fault, Findings};
 pub(crate) struct Pending {
     /// Facts in it.
     pub(crate) count: u64,
+    /// The highest epoch of them.
+    pub(crate) epoch: u64,
     /// Each changed reservation's versions.
     pub(crate) reservations: HashMap<ReservationId, Reservation>,
     /// Calls of people.
@@ -44,14 +46,15 @@ impl Pending {
 
     pub(crate) fn add(&mut self, fact: Fact) {
         self.count += 1;
-        match &fact.what {
-            What::Booked { reservation } | What::BookingCancelled { reservation } => {
-                let id = reservation.reservation_id.clone();
-                let known = self.reservations.entry(id).or_insert_with(|| reservation.clone());
-                if reservation.version > known.version {
-                    *known = reservation.clone();
-                }
+        self.epoch = self.epoch.max(fact.epoch);
+        if let Some(reservation) = fact.what.reservation() {
+            let id = reservation.reservation_id.clone();
+            let known = self.reservations.entry(id).or_insert_with(|| reservation.clone());
+            if reservation.version > known.version {
+                *known = reservation.clone();
             }
+        }
+        match &fact.what {
             What::UserAdmitted { .. } => {
                 self.admissions.insert(position(&fact), fact);
             }

@@ -11,11 +11,11 @@ use store::Snapshot;
 use super::History;
 use crate::finding::{Fault, Findings, digest};
 
-const FREE: u8 = b'.';
-const KEPT: u8 = b'h';
-const SOLD: u8 = b's';
-const OFF_SALE: u8 = b'x';
-const ROW_END: u8 = b'/';
+pub(crate) const FREE: u8 = b'.';
+pub(crate) const KEPT: u8 = b'h';
+pub(crate) const SOLD: u8 = b's';
+pub(crate) const OFF_SALE: u8 = b'x';
+pub(crate) const ROW_END: u8 = b'/';
 
 /// What Redis counts in one moment, moving or not.
 pub(crate) fn counters(snapshot: &Snapshot) -> Findings {
@@ -122,19 +122,19 @@ fn keys<V>(of: &BTreeMap<String, V>) -> BTreeSet<&str> {
 }
 
 /// Who has which seat, and how many of each general section.
-struct Owners<'a> {
-    layout: &'a Layout,
+pub(crate) struct Owners<'a> {
+    pub(crate) layout: &'a Layout,
     /// Each row's seats and its section's number, by the first seat.
     rows: Vec<(Range<u32>, u32)>,
-    held_seats: HashSet<u32>,
-    sold_seats: HashMap<u32, &'a ReservationId>,
-    held: BTreeMap<u32, u64>,
-    sold: BTreeMap<u32, u64>,
-    findings: Findings,
+    pub(crate) held_seats: HashSet<u32>,
+    pub(crate) sold_seats: HashMap<u32, &'a ReservationId>,
+    pub(crate) held: BTreeMap<u32, u64>,
+    pub(crate) sold: BTreeMap<u32, u64>,
+    pub(crate) findings: Findings,
 }
 
 impl<'a> Owners<'a> {
-    fn of(layout: &'a Layout) -> Self {
+    pub(crate) fn of(layout: &'a Layout) -> Self {
         let mut rows: Vec<(Range<u32>, u32)> = Vec::new();
         for section in &layout.sections {
             let Places::Assigned { rows: of_section } = &section.places else { continue };
@@ -174,7 +174,7 @@ impl<'a> Owners<'a> {
         }
     }
 
-    fn hold(&mut self, unit: &str, text: &str) {
+    pub(crate) fn hold(&mut self, unit: &str, text: &str) {
         let hold = Hold::read(unit, text).filter(|hold| {
             let section = match hold.seat {
                 Some(seat) => self.section_of(seat),
@@ -192,7 +192,7 @@ impl<'a> Owners<'a> {
         }
     }
 
-    fn reservation(&mut self, reservation: &'a Reservation) {
+    pub(crate) fn reservation(&mut self, reservation: &'a Reservation) {
         let id = &reservation.reservation_id;
         let own = ReservationId::of(id.event().clone(), reservation.token);
         if *id != own {
@@ -322,23 +322,25 @@ pub(crate) fn accounts(snapshot: &Snapshot, now: Millis) -> Findings {
     if now.0 >= snapshot.edition.sale.closes_at.0 {
         return findings;
     }
-    let mut bought: BTreeMap<&str, i64> = BTreeMap::new();
-    for reservation in &snapshot.reservations {
-        if let Some(account) = &reservation.account {
-            let count = if reservation.status.keeps_seats() { i64::from(reservation.seat_count) } else { 0 };
-            *bought.entry(account.as_str()).or_default() += count;
-        }
-    }
-    for account in
-        bought.keys().copied().chain(snapshot.tickets.keys().map(String::as_str)).collect::<BTreeSet<_>>()
-    {
-        let has = bought.get(account).copied().unwrap_or(0);
-        let counted = snapshot.tickets.get(account).copied().unwrap_or(0);
+    for (account, (has, counted)) in ticket_counts(snapshot) {
         if has != counted {
             findings.add(Fault::TicketsDiffer, owner_name(account), has, counted);
         }
     }
     findings
+}
+
+/// Account → places that its reservations have, and that are counted.
+pub(crate) fn ticket_counts(snapshot: &Snapshot) -> BTreeMap<&str, (i64, i64)> {
+    let mut counts: BTreeMap<&str, (i64, i64)> =
+        snapshot.tickets.iter().map(|(account, counted)| (account.as_str(), (0, *counted))).collect();
+    for reservation in &snapshot.reservations {
+        if let Some(account) = &reservation.account {
+            let count = if reservation.status.keeps_seats() { i64::from(reservation.seat_count) } else { 0 };
+            counts.entry(account.as_str()).or_default().0 += count;
+        }
+    }
+    counts
 }
 
 /// The name of what is held.
@@ -381,7 +383,7 @@ impl<'a> Hold<'a> {
     }
 }
 
-fn seats(row: &Row) -> Range<u32> {
+pub(crate) fn seats(row: &Row) -> Range<u32> {
     // Bounded by the layout's own length.
     row.offset..row.offset + u32::try_from(row.seats.len()).unwrap_or_default()
 }

@@ -3,13 +3,38 @@
 use std::collections::{HashMap, HashSet};
 
 use domain::reservation::Reservation;
-use domain::{Millis, ReservationId};
+use domain::{EventId, Millis, ReservationId};
+use records::Records;
+use store::Snapshot;
 
-use super::History;
+use super::{History, PAGE, Pending};
+use crate::AdminError;
 use crate::finding::{Fault, Findings};
 
 /// What ended stays known for a day after the sale, or after its payment was due.
 const DAY_MS: i64 = 86_400_000;
+
+/// Holds every row of an event against a snapshot. Answers how many there are too.
+pub(crate) async fn compare(
+    records: &Records,
+    event: &EventId,
+    snapshot: &Snapshot,
+    pending: &Pending,
+    history: &History,
+    now: Millis,
+) -> Result<(Compared, u64), AdminError> {
+    let mut rows = Rows::new(&snapshot.reservations, &pending.reservations, history, now);
+    let mut count = 0;
+    let mut page = records.reservations(event, None, PAGE).await?;
+    while let Some(last) = page.last().cloned() {
+        count += page.len() as u64;
+        for row in page {
+            rows.row(row);
+        }
+        page = records.reservations(event, Some(&last), PAGE).await?;
+    }
+    Ok((rows.end(), count))
+}
 
 /// Compares row by row, in any order.
 pub(crate) struct Rows<'a> {
@@ -20,6 +45,16 @@ pub(crate) struct Rows<'a> {
     seen: HashSet<ReservationId>,
     findings: Findings,
     forgotten: Vec<Reservation>,
+    behind: Vec<(ReservationId, u32)>,
+}
+
+/// What a comparison came to.
+pub(crate) struct Compared {
+    pub(crate) findings: Findings,
+    /// Reservations that keep seats and that Redis has rightly forgotten.
+    pub(crate) forgotten: Vec<Reservation>,
+    /// Reservations that PostgreSQL lacks or has in an older version than this one, with no fact on its way.
+    pub(crate) behind: Vec<(ReservationId, u32)>,
 }
 
 impl<'a> Rows<'a> {
@@ -37,6 +72,7 @@ impl<'a> Rows<'a> {
             seen: HashSet::new(),
             findings: Findings::default(),
             forgotten: Vec::new(),
+            behind: Vec::new(),
         }
     }
 
@@ -55,8 +91,7 @@ impl<'a> Rows<'a> {
         self.seen.insert(id);
     }
 
-    /// What is wrong, and the reservations that keep seats and that Redis has rightly forgotten.
-    pub(crate) fn end(mut self) -> (Findings, Vec<Reservation>) {
+    pub(crate) fn end(mut self) -> Compared {
         let mut missing: Vec<&Reservation> = self.redis.values().copied().collect();
         missing.retain(|reservation| {
             let id = &reservation.reservation_id;
@@ -69,8 +104,9 @@ impl<'a> Rows<'a> {
         for Reservation { reservation_id, version, status, .. } in missing {
             let expected = format!("version {version}, {}", status.as_str());
             self.findings.add(Fault::MissingRow, reservation_id.to_string(), expected, "no row and no fact");
+            self.behind.push((reservation_id.clone(), *version));
         }
-        (self.findings, self.forgotten)
+        Compared { findings: self.findings, forgotten: self.forgotten, behind: self.behind }
     }
 
     /// A row is as good as the journal makes it once it has been taken.
@@ -79,6 +115,9 @@ impl<'a> Rows<'a> {
         if let Some((expected, found)) = differences(reservation, pending.unwrap_or(row)) {
             let place = row.reservation_id.to_string();
             self.findings.add(Fault::DifferentRow, place, expected, found);
+            if reservation.version > pending.map_or(row.version, |pending| pending.version) {
+                self.behind.push((row.reservation_id.clone(), reservation.version));
+            }
         }
     }
 

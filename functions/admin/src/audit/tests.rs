@@ -12,7 +12,7 @@ use serde_json::json;
 use store::Snapshot;
 
 use super::line::Pace;
-use super::rows::Rows;
+use super::rows::{Compared, Rows};
 use super::{History, Pending, Turns, places};
 use crate::finding::{Fault, Findings};
 
@@ -78,6 +78,7 @@ fn snapshot() -> Snapshot {
     Snapshot {
         edition: Arc::new(edition()),
         still: true,
+        sequence: 5,
         remaining: 11,
         map: ".h./s../".to_owned(),
         stock: BTreeMap::from([(0, 4), (1, 7)]),
@@ -306,7 +307,7 @@ fn rows(redis: &[Reservation], pending: &Pending, rows: &[Reservation], now: Mil
     for row in rows {
         compared.row(row.clone());
     }
-    let (findings, forgotten) = compared.end();
+    let Compared { findings, forgotten, .. } = compared.end();
     (findings.kinds(), forgotten.len())
 }
 
@@ -441,7 +442,7 @@ fn changed(sequence: u64, change: impl FnOnce(&mut Sale)) -> Fact {
     let mut sale = sale();
     change(&mut sale);
     let (by, change, version) = ("kim".to_owned(), "pace".to_owned(), sequence);
-    let what = What::EventChanged { by, change, version, definition: Some(json!(sale)) };
+    let what = What::EventChanged { by, change, value: None, version, definition: Some(json!(sale)) };
     fact(sequence, OPENS_AT.plus(1_000 * sequence.cast_signed()), what)
 }
 
@@ -485,7 +486,8 @@ fn a_history_without_the_newest_definition_is_not_complete() {
     assert!(!history.is_complete);
     assert_eq!(history.version, 2);
     assert_eq!(history.most(|rules| rules.limit_per_account), 9);
-    let status = What::EventChanged { by: "k".into(), change: "pause".into(), version: 3, definition: None };
+    let (by, change) = ("k".to_owned(), "pause".to_owned());
+    let status = What::EventChanged { by, change, value: None, version: 3, definition: None };
     assert!(
         !History::of(vec![fact(1, OPENS_AT, status)], &newest).is_complete,
         "a pause brings no definition"

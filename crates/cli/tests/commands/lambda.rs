@@ -5,43 +5,44 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 
 use admin::AdminState;
+use bootstrap::config::MasterKeys;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
+use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use records::RecordsConfig;
+use serde_json::Value;
+use store::{Store, StoreConfig};
 use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
+use tokio::runtime::Runtime;
 
 /// The one function that is there.
 pub(crate) const FUNCTION: &str = "jari-Admin-1ABC";
 
 /// A Lambda that answers until it is dropped.
 pub(crate) struct Lambda {
-    pub(crate) url: String,
-    /// How often each `Authorization` came.
+    url: String,
+    /// The `Authorization` of each request.
     signed: Arc<Mutex<Vec<String>>>,
-    task: JoinHandle<()>,
+    _runtime: Runtime,
 }
 
 impl Lambda {
-    pub(crate) async fn start(admin: AdminState) -> Self {
-        let socket = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    /// Before the system that describes itself so.
+    pub(crate) fn before(running: &Value) -> Self {
+        let text = |name: &str| running[name].as_str().expect("a text");
+        let store = Store::new(&StoreConfig::new(text("redis"), false)).expect("an address of Redis");
+        let master = MasterKeys::new(text("masterKey"), None).expect("a master key");
+        let database = RecordsConfig::new(text("database"));
+        let admin = AdminState::of(store, Some(database), Some(master)).expect("an address of PostgreSQL");
+        let runtime = Runtime::new().expect("a runtime");
+        let socket = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a free port");
         let url = format!("http://{}", socket.local_addr().expect("an address"));
         let signed = Arc::new(Mutex::new(Vec::new()));
-        let (admin, noted) = (Arc::new(admin), Arc::clone(&signed));
-        let task = tokio::spawn(async move {
-            while let Ok((stream, _)) = socket.accept().await {
-                let (admin, noted) = (Arc::clone(&admin), Arc::clone(&noted));
-                let service =
-                    service_fn(move |request| answer(Arc::clone(&admin), Arc::clone(&noted), request));
-                tokio::spawn(
-                    hyper::server::conn::http1::Builder::new()
-                        .serve_connection(TokioIo::new(stream), service),
-                );
-            }
-        });
-        Self { url, signed, task }
+        runtime.spawn(listen(socket, Arc::new(admin), Arc::clone(&signed)));
+        Self { url, signed, _runtime: runtime }
     }
 
     /// The signatures of the requests that came.
@@ -62,9 +63,11 @@ impl Lambda {
     }
 }
 
-impl Drop for Lambda {
-    fn drop(&mut self) {
-        self.task.abort();
+async fn listen(socket: TcpListener, admin: Arc<AdminState>, signed: Arc<Mutex<Vec<String>>>) {
+    while let Ok((stream, _)) = socket.accept().await {
+        let (admin, signed) = (Arc::clone(&admin), Arc::clone(&signed));
+        let service = service_fn(move |request| answer(Arc::clone(&admin), Arc::clone(&signed), request));
+        tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
     }
 }
 

@@ -1,0 +1,7 @@
+//! Commands as they are typed, against a system that `jari serve` runs.
+#![allow(clippy::panic, clippy::expect_used, reason = "this is test code: what fails here fails a test")]
+
+mod crowd;
+mod function;
+mod lambda;
+mod served;

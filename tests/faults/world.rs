@@ -1,0 +1,226 @@
+//! A sale on servers of its own by their own clock, faults between them and the functions' real binaries.
+
+use std::time::Duration;
+
+use ::outbox::{Backlog, SqsQueue};
+use aws_sdk_sqs::Client;
+use domain::reservation::Reservation;
+use domain::{EventId, Millis};
+use records::{Records, RecordsConfig};
+use serde_json::{Value, json};
+use support::{
+    ACCESS_TOKEN_KEY, App, Call, FaultProxy, Function, Invoked, MASTER_KEY, Postgres, Redis, Sqs, Topology,
+    wait_until,
+};
+
+/// Far more than anything takes here, on a machine that other tests keep busy.
+pub(crate) const LONG: Duration = Duration::from_secs(60);
+/// Messages that a batch may have.
+const BATCH: i32 = 10;
+/// Until a message that was handed out and not taken off its queue is handed out again.
+const INVISIBLE_SECONDS: i32 = 1;
+
+pub(crate) struct World {
+    pub(crate) app: App,
+    /// Stand before what only functions reach; the test itself does without.
+    pub(crate) redis: FaultProxy,
+    pub(crate) sqs: FaultProxy,
+    pub(crate) postgres: FaultProxy,
+    pub(crate) client: Client,
+    pub(crate) bookings_url: String,
+    pub(crate) dead_letters_url: String,
+    pub(crate) line_url: String,
+    pub(crate) database_url: String,
+    pub(crate) records: Records,
+    _redis: Redis,
+}
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        Self::with(|_| {}).await
+    }
+
+    /// With the small sale, open since a minute, as `change` makes it.
+    pub(crate) async fn with(change: impl FnOnce(&mut Value)) -> Self {
+        let redis = Redis::start(Topology::Single);
+        let app = App::on(&redis, |sale| {
+            sale["opensAt"] = json!(Millis::now().0 - 60_000);
+            sale["closesAt"] = json!(Millis::now().0 + 86_400_000);
+            change(sale);
+        })
+        .await;
+        // Redis' own clock: functions have no other.
+        app.at(0);
+        let sqs = Sqs::shared();
+        let (bookings_url, dead_letters_url) = sqs.queue_with_dead_letters("bookings").await;
+        let database_url = Postgres::shared().database().await;
+        let config = RecordsConfig::new(&database_url);
+        records::migrate(&config).await.expect("the tables are made");
+        Self {
+            app,
+            redis: FaultProxy::before(redis.url()),
+            sqs: FaultProxy::before(sqs.endpoint()),
+            postgres: FaultProxy::before(&database_url),
+            client: sqs.client(),
+            bookings_url,
+            dead_letters_url,
+            line_url: sqs.queue("line").await,
+            records: Records::open(&config).expect("a URL of PostgreSQL"),
+            database_url,
+            _redis: redis,
+        }
+    }
+
+    async fn function(&self, name: &str, more: &[(&str, &str)]) -> Function {
+        let variables = [
+            ("REDIS_URL", self.redis.url()),
+            ("BOOKINGS_QUEUE_URL", &self.bookings_url),
+            ("LINE_QUEUE_URL", &self.line_url),
+        ];
+        Function::start(name, Some(self.sqs.url()), &[&variables, more].concat()).await
+    }
+
+    pub(crate) async fn book(&self) -> Function {
+        let event = self.app.event.as_str();
+        let access = [("ACCESS_TOKEN_KEY", ACCESS_TOKEN_KEY), ("MASTER_KEY", MASTER_KEY)];
+        self.function("book", &[&access[..], &[("DEFAULT_EVENT_ID", event)]].concat()).await
+    }
+
+    pub(crate) async fn relay(&self) -> Function {
+        self.function("relay", &[("DATABASE_URL", self.postgres.url())]).await
+    }
+
+    pub(crate) async fn admit(&self) -> Function {
+        // Nobody listens at a socket here.
+        self.function("admit", &[("PUSHES_QUEUE_URL", &self.line_url)]).await
+    }
+
+    pub(crate) async fn persist(&self) -> Function {
+        Function::start("persist", None, &[("DATABASE_URL", self.postgres.url())]).await
+    }
+
+    /// A token in a live session.
+    pub(crate) async fn active(&self) -> String {
+        let token = self.app.join().await;
+        wait_until(LONG, "a session", async || {
+            self.app.tick().await;
+            self.app.poll(&token).await.data()["status"] == "ACTIVE"
+        })
+        .await;
+        token
+    }
+
+    /// A place sold, by handlers of the test's own that reach no queue: the fact is in the journal alone.
+    pub(crate) async fn sell(&self) -> String {
+        let token = self.active().await;
+        let booked = self.app.book(&token, json!({ "seatCount": 1 })).await;
+        assert_eq!(booked.status, 201, "{}", booked.text);
+        token
+    }
+
+    /// All that Redis sold, by id.
+    pub(crate) async fn sold(&self) -> Vec<Reservation> {
+        let mut sold = self.app.store.reservations(&self.app.event).await.expect("redis answers");
+        sold.sort_by(|one, other| one.reservation_id.cmp(&other.reservation_id));
+        sold
+    }
+
+    /// All that PostgreSQL has, by id.
+    pub(crate) async fn recorded(&self) -> Vec<Reservation> {
+        recorded(&self.records, &self.app.event).await
+    }
+
+    pub(crate) async fn journal(&self) -> usize {
+        let page = self.app.store.journal(&self.app.event, None, u64::MAX >> 1).await.expect("redis answers");
+        assert_eq!((page.unreadable, page.next), (Vec::new(), None));
+        page.facts.len()
+    }
+
+    /// Messages in the queue of bookings, or in another one.
+    pub(crate) async fn messages(&self, url: &str) -> u64 {
+        let queue = SqsQueue::with_client(url.to_owned(), self.client.clone());
+        queue.bookings().await.expect("SQS answers")
+    }
+
+    pub(crate) async fn send(&self, body: &str) {
+        let send = self.client.send_message().queue_url(&self.bookings_url).message_body(body);
+        send.send().await.expect("SQS takes it");
+    }
+
+    /// What Lambda does behind the queue of bookings: hands over what waits, and takes off the queue what was not handed
+    /// back. What came of it, and the ids that were handed over; nothing where nothing waits.
+    pub(crate) async fn deliver(&self, persist: &Function) -> Option<(Invoked, Vec<String>)> {
+        let receive = self.client.receive_message().queue_url(&self.bookings_url);
+        let receive = receive.max_number_of_messages(BATCH).visibility_timeout(INVISIBLE_SECONDS);
+        let messages = receive.send().await.expect("SQS answers").messages.unwrap_or_default();
+        if messages.is_empty() {
+            return None;
+        }
+        let records =
+            messages.iter().map(|message| json!({ "messageId": message.message_id, "body": message.body }));
+        let invoked = persist.invoke(&json!({ "Records": records.collect::<Vec<_>>() })).await;
+        let ids = messages.iter().map(|message| message.message_id.clone().expect("an id"));
+        let ids: Vec<String> = ids.collect();
+        if let Invoked::Answered(answer) = &invoked {
+            let failed = handed_back(answer);
+            for message in messages
+                .iter()
+                .filter(|message| !failed.contains(&message.message_id.as_deref().unwrap_or("")))
+            {
+                let receipt = message.receipt_handle().expect("a receipt");
+                let delete =
+                    self.client.delete_message().queue_url(&self.bookings_url).receipt_handle(receipt);
+                delete.send().await.expect("deleted");
+            }
+        }
+        Some((invoked, ids))
+    }
+
+    /// Until the queue of bookings is empty, each of its messages is written.
+    pub(crate) async fn deliver_all(&self, persist: &Function) {
+        wait_until(LONG, "an empty queue", async || {
+            while let Some((invoked, _)) = self.deliver(persist).await {
+                assert_eq!(handed_back(&invoked.answer()), Vec::<&str>::new());
+            }
+            self.messages(&self.bookings_url).await == 0
+        })
+        .await;
+    }
+
+    /// Everything as it should be in the end: a new relay empties the journal, a new persist the queue, and PostgreSQL has
+    /// what Redis sold, each reservation once and in its last state.
+    pub(crate) async fn settles(&self) {
+        let relay = self.relay().await;
+        let run = json!({});
+        tokio::select! {
+            ended = relay.invoke(&run) => panic!("the relay ended: {ended:?}\n{}", relay.said()),
+            () = wait_until(LONG, "an empty journal", async || self.journal().await == 0) => {}
+        }
+        self.deliver_all(&self.persist().await).await;
+        assert_eq!(self.recorded().await, self.sold().await);
+    }
+}
+
+/// The ids that persist handed back.
+pub(crate) fn handed_back(answer: &Value) -> Vec<&str> {
+    let failures = answer["batchItemFailures"].as_array().expect("a partial batch response");
+    failures.iter().map(|failure| failure["itemIdentifier"].as_str().expect("an id")).collect()
+}
+
+async fn recorded(records: &Records, event: &EventId) -> Vec<Reservation> {
+    let mut recorded = records.reservations(event, None, 1_000).await.expect("PostgreSQL answers");
+    recorded.sort_by(|one, other| one.reservation_id.cmp(&other.reservation_id));
+    recorded
+}
+
+/// The event of a purchase.
+pub(crate) fn purchase(token: &str) -> Value {
+    Call::new("POST", "/api/booking").json(&json!({ "token": token, "seatCount": 1 })).event()
+}
+
+/// Status and body of an answer to API Gateway.
+pub(crate) fn answered(invoked: Invoked) -> (u64, Value) {
+    let answer = invoked.answer();
+    let body = answer["body"].as_str().expect("a body");
+    (answer["statusCode"].as_u64().expect("a status"), serde_json::from_str(body).expect("JSON"))
+}
