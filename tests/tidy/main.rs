@@ -220,9 +220,12 @@ fn every_outcome_has_a_row_and_every_code_is_described() {
         "UNCHANGED",
         "STALE",
         "AGAIN",
+        "NOTED",
+        "DELETED",
+        "SCANNED",
     ];
     /// What only operators meet.
-    const OPERATORS: &[&str] = &["CONFLICT", "IN_USE", "FULL"];
+    const OPERATORS: &[&str] = &["CONFLICT", "IN_USE", "FULL", "ONGOING"];
     let codes: BTreeSet<&str> = ROWS.iter().map(|row| row.code).collect();
     for step in store::STEPS {
         assert!(!step.outcomes.is_empty(), "{} declares no outcome", step.name);

@@ -38,6 +38,10 @@ pub(crate) struct SystemArguments {
     /// A PostgreSQL to use instead of the local system's
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) database: Option<String>,
+    /// The admin function of a deployed system, by name or ARN; region and credentials are found as the AWS SDK finds
+    /// them: environment, profile, role
+    #[arg(long, global = true, value_name = "NAME", conflicts_with_all = ["data", "redis", "database"])]
+    pub(crate) function: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -178,6 +182,17 @@ pub(crate) enum EventCommand {
         event: EventId,
         /// Whether they are refused
         switch: Switch,
+    },
+    /// Forget an event that is over, or was never opened and has nobody waiting
+    ///
+    /// It leaves Redis once the queues have taken all of its journal. What PostgreSQL has of it stays, and its id is not
+    /// to be had again.
+    Delete {
+        /// The event's id
+        event: EventId,
+        /// How long to wait for the queues, in seconds
+        #[arg(long, value_name = "SECONDS", default_value_t = admin::DEFAULT_PATIENCE_SECONDS)]
+        patience: u32,
     },
     /// Recompute the draw of the line before the opening
     ///

@@ -11,6 +11,7 @@ mod dlq;
 mod draw;
 mod event;
 mod export;
+mod function;
 mod keygen;
 mod opening;
 mod output;
