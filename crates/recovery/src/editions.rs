@@ -32,7 +32,9 @@ impl Editions {
         let mut last: Option<Fact> = None;
         loop {
             let page = records.facts(event, "EVENT_CHANGED", last.as_ref(), PAGE).await?;
-            page.iter().for_each(|fact| editions.changed(&fact.what));
+            for fact in &page {
+                editions.changed(&fact.what);
+            }
             match page.into_iter().next_back() {
                 Some(fact) => last = Some(fact),
                 None => return Ok(editions),
