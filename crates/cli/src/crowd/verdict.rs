@@ -10,6 +10,7 @@ use super::arguments::CrowdArguments;
 use super::report::Report;
 use super::visit::World;
 use crate::arguments::SystemArguments;
+use crate::event::user;
 use crate::system::{System, unexpected};
 
 /// Puts what is right and wrong into the report.
@@ -55,7 +56,9 @@ async fn ask(
         Err(why) => bail!("{why}"),
     }
     // Waits until facts have arrived, so it comes before the rows are read.
-    let command = Command::Audit { event: event.clone(), patience_seconds: admin::DEFAULT_PATIENCE_SECONDS };
+    let (event, by) = (event.clone(), user());
+    let patience_seconds = admin::DEFAULT_PATIENCE_SECONDS;
+    let command = Command::Audit { event, patience_seconds, repair: false, by };
     match system.ask(command).await? {
         Ok(Reply::Audited(audit)) => {
             report.findings = audit.findings;
