@@ -4,7 +4,7 @@ use admin::{AdminState, Command, Refused, Reply};
 use bootstrap::config::MasterKeys;
 use domain::fact::What;
 use serde_json::json;
-use store::Deletion;
+use store::{Deletion, Load};
 use support::{App, Call, MASTER_KEY, OPENS_AT, Redis, Topology};
 
 use crate::deliver::{Database, journal, write_journal};
@@ -96,7 +96,7 @@ async fn what_somebody_needs_stays_and_what_is_over_goes() {
     app.tick().await;
     assert!(operated.refused().await.contains("1 reservations of"));
     app.pass(600_000);
-    admit::tick_event(&app.store, &app.event).await;
+    admit::tick_event(&app.store, &app.event, Load::default()).await;
     assert!(operated.refused().await.contains("no queue has taken"));
     assert!(operated.keys().await.len() > 15, "{:?}", operated.keys().await);
     write_journal(app, &operated.database.records).await;
@@ -148,7 +148,7 @@ async fn a_deletion_that_was_interrupted_is_finished_by_the_next() {
     let app = &operated.app;
     operated.close().await;
     app.pass(900_000);
-    admit::tick_event(&app.store, &app.event).await;
+    admit::tick_event(&app.store, &app.event, Load::default()).await;
     write_journal(app, &operated.database.records).await;
     let noted = app.store.delete(&app.event, "kim").await.expect("redis answers");
     assert_eq!(noted, Ok(Deletion::Noted { journal: 1 }));
