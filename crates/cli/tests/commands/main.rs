@@ -4,4 +4,5 @@
 mod crowd;
 mod function;
 mod lambda;
+mod operations;
 mod served;
