@@ -2,6 +2,8 @@
 //! it: docs/reliability.md.
 #![cfg(test)]
 
+mod dead_letters;
+mod failover;
 mod outbox;
 mod postgres;
 mod pressure;

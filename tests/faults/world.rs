@@ -8,9 +8,10 @@ use domain::reservation::Reservation;
 use domain::{EventId, Millis};
 use records::{Records, RecordsConfig};
 use serde_json::{Value, json};
+use store::StoreConfig;
 use support::{
-    ACCESS_TOKEN_KEY, App, Call, FaultProxy, Function, Invoked, MASTER_KEY, Postgres, Redis, Sqs, Topology,
-    wait_until,
+    ACCESS_TOKEN_KEY, App, Call, FaultProxy, Function, Invoked, MASTER_KEY, PAYMENT_KEY, Postgres, Redis,
+    Sqs, Topology, wait_until,
 };
 
 /// Far more than anything takes here, on a machine that other tests keep busy.
@@ -30,9 +31,10 @@ pub(crate) struct World {
     pub(crate) bookings_url: String,
     pub(crate) dead_letters_url: String,
     pub(crate) line_url: String,
+    pub(crate) line_dead_letters_url: String,
     pub(crate) database_url: String,
     pub(crate) records: Records,
-    _redis: Redis,
+    pub(crate) server: Redis,
 }
 
 impl World {
@@ -42,8 +44,14 @@ impl World {
 
     /// With the small sale, open since a minute, as `change` makes it.
     pub(crate) async fn with(change: impl FnOnce(&mut Value)) -> Self {
-        let redis = Redis::start(Topology::Single);
-        let app = App::on(&redis, |sale| {
+        Self::around(Redis::start(Topology::Single), false, change).await
+    }
+
+    /// On this Redis. `behind`: the handlers of the test's own reach it through the proxy too.
+    pub(crate) async fn around(server: Redis, behind: bool, change: impl FnOnce(&mut Value)) -> Self {
+        let redis = FaultProxy::before(server.url());
+        let url = if behind { redis.url() } else { server.url() };
+        let app = App::reached_by(&StoreConfig::new(url.to_owned(), false), |sale| {
             sale["opensAt"] = json!(Millis::now().0 - 60_000);
             sale["closesAt"] = json!(Millis::now().0 + 86_400_000);
             change(sale);
@@ -53,21 +61,23 @@ impl World {
         app.at(0);
         let sqs = Sqs::shared();
         let (bookings_url, dead_letters_url) = sqs.queue_with_dead_letters("bookings").await;
+        let (line_url, line_dead_letters_url) = sqs.queue_with_dead_letters("line").await;
         let database_url = Postgres::shared().database().await;
         let config = RecordsConfig::new(&database_url);
         records::migrate(&config).await.expect("the tables are made");
         Self {
             app,
-            redis: FaultProxy::before(redis.url()),
+            redis,
             sqs: FaultProxy::before(sqs.endpoint()),
             postgres: FaultProxy::before(&database_url),
             client: sqs.client(),
             bookings_url,
             dead_letters_url,
-            line_url: sqs.queue("line").await,
+            line_url,
+            line_dead_letters_url,
             records: Records::open(&config).expect("a URL of PostgreSQL"),
             database_url,
-            _redis: redis,
+            server,
         }
     }
 
@@ -84,6 +94,21 @@ impl World {
         let event = self.app.event.as_str();
         let access = [("ACCESS_TOKEN_KEY", ACCESS_TOKEN_KEY), ("MASTER_KEY", MASTER_KEY)];
         self.function("book", &[&access[..], &[("DEFAULT_EVENT_ID", event)]].concat()).await
+    }
+
+    pub(crate) async fn pay(&self) -> Function {
+        let event = self.app.event.as_str();
+        let access = [("ACCESS_TOKEN_KEY", ACCESS_TOKEN_KEY), ("PAYMENT_KEY", PAYMENT_KEY)];
+        self.function("pay", &[&access[..], &[("DEFAULT_EVENT_ID", event)]].concat()).await
+    }
+
+    /// A replica, where there is one, has all that was written.
+    pub(crate) async fn replicated(&self) {
+        let mut connection = self.server.connection().await;
+        let mut both = redis::pipe();
+        both.cmd("SET").arg("tests:written").arg(1).ignore().cmd("WAIT").arg(1).arg(5_000);
+        let [replicas]: [u64; 1] = both.query_async(&mut connection).await.expect("redis answers");
+        assert_eq!(replicas, 1, "the replica does not follow");
     }
 
     pub(crate) async fn relay(&self) -> Function {

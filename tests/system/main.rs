@@ -13,6 +13,7 @@ mod journal;
 mod linear;
 mod metrics;
 mod operator;
+mod outage;
 mod protect;
 mod push;
 mod rebuild;

@@ -7,6 +7,7 @@ mod arguments;
 mod audit;
 mod check;
 mod crowd;
+mod dlq;
 mod draw;
 mod event;
 mod export;
@@ -14,6 +15,7 @@ mod function;
 mod keygen;
 mod opening;
 mod output;
+mod plan;
 mod rebuild;
 mod system;
 
@@ -66,7 +68,9 @@ fn run(arguments: Arguments, output: &mut Output) -> anyhow::Result<Ending> {
             Command::Audit(arguments) => audit::run(&system, arguments, output).await,
             Command::Rebuild(arguments) => rebuild::run(&system, arguments, output).await,
             Command::Crowd(arguments) => crowd::run(&system, arguments, output).await,
+            Command::Dlq { command } => dlq::run(&system, command, output).await,
             Command::Export(arguments) => export::run(&system, arguments, output).await,
+            Command::Plan(arguments) => plan::run(&arguments, output),
             Command::Keygen(arguments) => keygen::run(&arguments, output),
         }
     })

@@ -4,11 +4,11 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use admin::{AdminError, AdminState, Command, Progress, Refused, Reply};
+use admin::{AdminError, AdminState, Command, LocalDeadLetters, Progress, Refused, Reply};
 use anyhow::{Context, anyhow, bail};
 use bootstrap::config::MasterKeys;
 use domain::EventId;
-use records::RecordsConfig;
+use records::{Records, RecordsConfig};
 use server::{Options, Running};
 use store::{Store, StoreConfig};
 
@@ -61,7 +61,10 @@ impl System {
         let name = format!("the local system (process {}, by {})", running.pid, path.display());
         let master = MasterKeys::new(&running.master_key, None)?;
         let store = StoreConfig::new(&running.redis, running.redis_cluster);
-        Self::of(&store, Some(&running.database), Some(master), name)
+        let system = Self::of(&store, Some(&running.database), Some(master), name)?;
+        let records = Records::open(&RecordsConfig::new(&running.database))?;
+        let letters = LocalDeadLetters::new(server::dead_letters(data(arguments)), records);
+        Ok(Self { admin: system.admin.with_dead_letters(Box::new(letters)), ..system })
     }
 
     fn of(
@@ -110,6 +113,9 @@ impl System {
             Ok(Reply::Refused(refused)) => Ok(Err(refused)),
             Ok(reply) => Ok(Ok(reply)),
             Err(error @ AdminError::NoDatabase) => Err(anyhow!("{error}: name it with --database")),
+            Err(error @ AdminError::NoDeadLetters) => Err(anyhow!(
+                "{error}: run it where the system's data lie, or ask the deployed admin function"
+            )),
             Err(error @ AdminError::NoMasterKey) => {
                 Err(anyhow!("{error}: put it into the environment as MASTER_KEY"))
             }

@@ -134,6 +134,14 @@ pub enum Command {
         #[serde(default)]
         with_tokens: bool,
     },
+    /// The messages that could not be written, and why; at most 1 000.
+    DlqList,
+    /// Move messages that could not be written back to their queue. Safe to repeat.
+    DlqReplay {
+        /// Which; none: all.
+        #[serde(default)]
+        ids: Vec<String>,
+    },
     /// Bring PostgreSQL's tables up to date.
     Migrate,
 }
@@ -244,6 +252,8 @@ mod tests {
             Command::VerifyShuffle { event }
         );
         assert_eq!(read(json!({"command": "migrate"})), Command::Migrate);
+        assert_eq!(read(json!({"command": "dlq-list"})), Command::DlqList);
+        assert_eq!(read(json!({"command": "dlq-replay"})), Command::DlqReplay { ids: Vec::new() });
         for wrong in [
             json!({"command": "delete", "event": "e"}),
             json!({"command": "show", "event": "A b"}),

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::audit::AuditReport;
 use crate::command::{ExportCursor, ListCursor};
+use crate::dead_letters::DeadLetterReport;
 use crate::draw::DrawReport;
 use crate::export::ExportedReservation;
 use crate::show::{EventDetail, EventSummary};
@@ -68,6 +69,18 @@ pub enum Reply {
         /// Where the next page begins; none behind the last one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         next: Option<ExportCursor>,
+    },
+    /// Messages that could not be written, the oldest first.
+    DeadLetters {
+        /// Each of them.
+        letters: Vec<DeadLetterReport>,
+    },
+    /// Messages were moved back.
+    Replayed {
+        /// The ids of those that were.
+        replayed: Vec<String>,
+        /// The ids of those that stay: they were refused once more, or could not be moved.
+        kept: Vec<String>,
     },
     /// The tables are up to date.
     Migrated {

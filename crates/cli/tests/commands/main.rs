@@ -5,4 +5,5 @@ mod crowd;
 mod function;
 mod lambda;
 mod operations;
+mod plan;
 mod served;
