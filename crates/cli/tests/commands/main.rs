@@ -4,5 +4,6 @@
 mod crowd;
 mod function;
 mod lambda;
+mod operations;
 mod plan;
 mod served;
