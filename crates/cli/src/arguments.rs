@@ -9,6 +9,7 @@ use server::SaleFile;
 use crate::crowd::CrowdArguments;
 use crate::opening::Opening;
 use crate::plan::PlanArguments;
+use crate::watch::WatchArguments;
 
 /// Sells scarce seats to far more people than there are seats.
 #[derive(Debug, Parser)]
@@ -66,6 +67,11 @@ pub(crate) enum Command {
     /// anew, and what was held is free. Nobody finds the event until all of it is there. An event that Redis knows is
     /// never touched. May be killed and run again.
     Rebuild(RebuildArguments),
+    /// Watch a sale as it goes: who waits, who is let in, what is taken, with curves
+    ///
+    /// What functions count (joins, polls, refusals) is told by the local system alone; a deployed one tells it to
+    /// `CloudWatch`.
+    Watch(WatchArguments),
     /// Send a crowd through a sale: simulated people over HTTP, behaving as the page does
     ///
     /// They come when the curve says so, however slow the answers are; latency counts from when a call was to be

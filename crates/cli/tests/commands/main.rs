@@ -4,3 +4,4 @@
 mod crowd;
 mod plan;
 mod served;
+mod watch;
