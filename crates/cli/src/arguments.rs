@@ -7,6 +7,7 @@ use domain::EventId;
 use server::SaleFile;
 
 use crate::crowd::CrowdArguments;
+use crate::import::{CsvArguments, GtfsArguments};
 use crate::opening::Opening;
 use crate::plan::PlanArguments;
 use crate::watch::WatchArguments;
@@ -125,6 +126,18 @@ pub(crate) enum EventCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Make a definition of a GTFS feed: the trips of a route on a day
+    ///
+    /// The definition goes to standard output, what was not taken over to standard error. A trip that was left out
+    /// is exit code 1.
+    FromGtfs(GtfsArguments),
+    /// Make a definition of a list of seats
+    ///
+    /// A line a seat: offering, date, section, name, price, row, seat and, where rows are named alike, prefix; or
+    /// with capacity instead of row and seat a section without named seats. Every other column whose name is of
+    /// letters is an attribute of the offering. The definition goes to standard output; a line that was left out is
+    /// told on standard error, and exit code 1.
+    FromCsv(CsvArguments),
     /// Show an event: its state, its rules, its sections
     Show {
         /// The event's id

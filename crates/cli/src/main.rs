@@ -10,6 +10,7 @@ mod crowd;
 mod draw;
 mod event;
 mod export;
+mod import;
 mod keygen;
 mod opening;
 mod output;
