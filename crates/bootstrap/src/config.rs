@@ -8,7 +8,7 @@
 //! | `REDIS_CA` | as `REDIS_URL` | certificates in PEM (line ends may be written `\n`) that TLS to Redis trusts instead of the system's |
 //! | `MASTER_KEY` | join, leave, poll, seats, hold-seat, book, socket, admin | secret of at least 32 characters that signs keys and draws shuffles |
 //! | `PREVIOUS_MASTER_KEY` | the same | its predecessor, whose keys are still good; draws follow `MASTER_KEY` alone, so change it while no shuffled sale is announced and not yet open |
-//! | `ACCESS_TOKEN_KEY` | the HTTP functions | RSA key in PEM (line ends may be written `\n`) for access tokens: join, poll and hold-seat sign and need the private one (PKCS#8), for all others the public one is enough |
+//! | `ACCESS_TOKEN_KEY` | the HTTP functions, authorizer, socket | RSA key in PEM (line ends may be written `\n`) for access tokens: join, poll and hold-seat sign and need the private one (PKCS#8), for all others the public one is enough |
 //! | `PREVIOUS_ACCESS_TOKEN_KEY` | the same | another one whose tokens are good: its predecessor, or its successor before it signs; the public one is enough |
 //! | `PUBLIC_URL` | the HTTP functions | who signs access tokens, `https://…` without `/` at its end: the address of `/.well-known`; default: the domain that a request came to |
 //! | `DEFAULT_EVENT_ID` | the HTTP functions, socket | the sale of requests that name none |
@@ -17,6 +17,7 @@
 //! | `PAYMENT_KEY`, `OTHER_PAYMENT_KEY` | pay | secrets of at least 32 characters that the payment provider signs with; both are good |
 //! | `CORS_ORIGINS` | the HTTP functions | origins whose pages may read answers, joined by commas; `*`: all |
 //! | `BOOKINGS_QUEUE_URL`, `LINE_QUEUE_URL` | book, pay, relay; admit reads the first | the two queues |
+//! | `BOOKINGS_DEAD_LETTERS_URL`, `LINE_DEAD_LETTERS_URL` | admin, with the two above | the queues of what could not be written; without them `jari dlq` knows none |
 //! | `JOURNAL_LIMIT` | admit, `jari serve` | facts of a sale that may wait for the queues; from there on nobody new joins until half of them are left; default 2000000, some 200 MB of Redis |
 //! | `PUSHES_QUEUE_URL` | admit | the queue of what sockets are told |
 //! | `GONE_QUEUE_URL` | push | the queue of sockets that are no more |
@@ -245,6 +246,21 @@ pub fn queues(operation_timeout: std::time::Duration) -> Result<outbox::SqsConfi
         line_url: required("LINE_QUEUE_URL")?,
         operation_timeout,
     })
+}
+
+/// Where what could not be written lies; none where nobody says.
+#[cfg(feature = "sqs")]
+pub fn dead_letters() -> Result<Option<outbox::SqsDeadLetters>, ConfigError> {
+    if optional("BOOKINGS_DEAD_LETTERS_URL").is_none() && optional("LINE_DEAD_LETTERS_URL").is_none() {
+        return Ok(None);
+    }
+    let queue = |queue, url, queue_url| {
+        Ok(outbox::DeadLetterQueue { queue, url: required(url)?, queue_url: required(queue_url)? })
+    };
+    Ok(Some(outbox::SqsDeadLetters::new(vec![
+        queue(outbox::Queue::Bookings, "BOOKINGS_DEAD_LETTERS_URL", "BOOKINGS_QUEUE_URL")?,
+        queue(outbox::Queue::Line, "LINE_DEAD_LETTERS_URL", "LINE_QUEUE_URL")?,
+    ])))
 }
 
 /// The queue of bookings alone.

@@ -7,10 +7,12 @@ mod arguments;
 mod audit;
 mod check;
 mod crowd;
+mod dlq;
 mod draw;
 mod event;
 mod export;
 mod import;
+mod function;
 mod keygen;
 mod opening;
 mod output;
@@ -69,6 +71,7 @@ fn run(arguments: Arguments, output: &mut Output) -> anyhow::Result<Ending> {
             Command::Rebuild(arguments) => rebuild::run(&system, arguments, output).await,
             Command::Watch(arguments) => watch::run(&system, arguments, output).await,
             Command::Crowd(arguments) => crowd::run(&system, arguments, output).await,
+            Command::Dlq { command } => dlq::run(&system, command, output).await,
             Command::Export(arguments) => export::run(&system, arguments, output).await,
             Command::Plan(arguments) => plan::run(&arguments, output),
             Command::Keygen(arguments) => keygen::run(&arguments, output),

@@ -46,9 +46,10 @@ pub(crate) async fn run(
     arguments: WatchArguments,
     output: &mut Output,
 ) -> anyhow::Result<Ending> {
+    let is_local = system.redis.is_none() && system.function.is_none();
     let watch = Watch {
         system: System::find(system)?,
-        scraper: if system.redis.is_none() { Scraper::of(&running(system)?.url) } else { None },
+        scraper: if is_local { Scraper::of(&running(system)?.url) } else { None },
         event: arguments.event,
     };
     let mut history = History::default();

@@ -3,6 +3,8 @@
 
 mod crowd;
 mod import;
+mod function;
+mod lambda;
 mod plan;
 mod served;
 mod watch;

@@ -1,5 +1,11 @@
 //! `jari watch`.
 
+use std::fs;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
 use crate::served::{Served, complained, said, sale};
 
 #[test]
@@ -25,4 +31,28 @@ fn a_frame_tells_how_the_sale_stands() {
     let unknown = served.jari(&["watch", "nothing", "--once"]);
     assert_eq!(unknown.status.code(), Some(1));
     assert!(complained(&unknown).contains("there is no event nothing"), "{unknown:?}");
+}
+
+/// util-linux' `script` lends it a terminal, and notes what is drawn there.
+#[test]
+fn a_terminal_is_drawn_in_and_given_back() {
+    let served = Served::with("terminal", &sale(20, "1-9", 100));
+    let (data, drawn) = (served.folder.file("data"), served.folder.file("drawn"));
+    let watch = format!("{} watch train-1 --data {data}", env!("CARGO_BIN_EXE_jari"));
+    let mut command = Command::new("script");
+    command.args(["--quiet", "--return", "--flush", "--command", &watch, &drawn]);
+    let mut script =
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("script is installed");
+    let start = Instant::now();
+    let seen = || fs::read_to_string(&drawn).unwrap_or_default();
+    while !seen().contains("waiting") {
+        assert!(start.elapsed() < Duration::from_secs(30), "{}", seen());
+        sleep(Duration::from_millis(50));
+    }
+    script.stdin.take().expect("its input").write_all(b"q").expect("a key");
+    let status = script.wait().expect("its end");
+    assert!(status.success(), "{status}: {}", seen());
+    let (on, off) = ("\u{1b}[?1049h", "\u{1b}[?1049l");
+    let seen = seen();
+    assert!(seen.find(on) < seen.rfind(off), "the other screen is left again: {seen:?}");
 }
