@@ -11,6 +11,7 @@ mod dlq;
 mod draw;
 mod event;
 mod export;
+mod import;
 mod function;
 mod keygen;
 mod opening;
@@ -18,6 +19,7 @@ mod output;
 mod plan;
 mod rebuild;
 mod system;
+mod watch;
 
 use std::io;
 use std::process::ExitCode;
@@ -67,6 +69,7 @@ fn run(arguments: Arguments, output: &mut Output) -> anyhow::Result<Ending> {
             Command::Event { command } => event::run(&system, command, output).await,
             Command::Audit(arguments) => audit::run(&system, arguments, output).await,
             Command::Rebuild(arguments) => rebuild::run(&system, arguments, output).await,
+            Command::Watch(arguments) => watch::run(&system, arguments, output).await,
             Command::Crowd(arguments) => crowd::run(&system, arguments, output).await,
             Command::Dlq { command } => dlq::run(&system, command, output).await,
             Command::Export(arguments) => export::run(&system, arguments, output).await,

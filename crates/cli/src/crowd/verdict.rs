@@ -35,9 +35,10 @@ async fn ask(
 ) -> anyhow::Result<()> {
     let is_elsewhere = crowd.url.is_some()
         && arguments.redis.is_none()
+        && arguments.function.is_none()
         && crate::system::running(arguments).is_ok_and(|running| Some(&running.url) != crowd.url.as_ref());
     if is_elsewhere {
-        bail!("another system runs here; name that one's --redis and --database");
+        bail!("another system runs here; name that one by --function, or --redis and --database");
     }
     let Some(event) = world.event.get() else { bail!("nobody got a place") };
     let event: EventId = event.parse()?;
@@ -59,7 +60,7 @@ async fn ask(
         event: event.clone(),
         patience_seconds: admin::DEFAULT_PATIENCE_SECONDS,
         repair: false,
-        by: String::new(),
+        by: "crowd".to_owned(),
     };
     match system.ask(command).await? {
         Ok(Reply::Audited(audit)) => {

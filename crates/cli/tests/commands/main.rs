@@ -2,8 +2,10 @@
 #![allow(clippy::panic, clippy::expect_used, reason = "this is test code: what fails here fails a test")]
 
 mod crowd;
+mod import;
 mod function;
 mod lambda;
 mod operations;
 mod plan;
 mod served;
+mod watch;
