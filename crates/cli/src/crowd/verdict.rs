@@ -55,7 +55,12 @@ async fn ask(
         Err(why) => bail!("{why}"),
     }
     // Waits until facts have arrived, so it comes before the rows are read.
-    let command = Command::Audit { event: event.clone(), patience_seconds: admin::DEFAULT_PATIENCE_SECONDS };
+    let command = Command::Audit {
+        event: event.clone(),
+        patience_seconds: admin::DEFAULT_PATIENCE_SECONDS,
+        repair: false,
+        by: "crowd".to_owned(),
+    };
     match system.ask(command).await? {
         Ok(Reply::Audited(audit)) => {
             report.findings = audit.findings;
