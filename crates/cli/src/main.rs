@@ -13,6 +13,8 @@ mod export;
 mod keygen;
 mod opening;
 mod output;
+mod preflight;
+mod pump;
 mod rebuild;
 mod system;
 
@@ -66,6 +68,8 @@ fn run(arguments: Arguments, output: &mut Output) -> anyhow::Result<Ending> {
             Command::Rebuild(arguments) => rebuild::run(&system, arguments, output).await,
             Command::Crowd(arguments) => crowd::run(&system, arguments, output).await,
             Command::Export(arguments) => export::run(&system, arguments, output).await,
+            Command::Preflight(arguments) => preflight::run(arguments, output).await,
+            Command::Pump(arguments) => pump::run(arguments, output).await,
             Command::Keygen(arguments) => keygen::run(&arguments, output),
         }
     })
