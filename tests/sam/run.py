@@ -210,7 +210,7 @@ class Local(unittest.TestCase):
         """The booking and its payment, and the person's way through the line, are rows."""
         deadline = time.monotonic() + 180
         query = f"select status, seat_count from reservations where reservation_id = '{reservation}'"
-        kinds = f"select distinct kind from facts where event = '{EVENT}'"
+        kinds = f"select distinct kind from facts where event_id = '{EVENT}'"
         while time.monotonic() < deadline:
             rows, known = self.local.rows(query), {row[0] for row in self.local.rows(kinds)}
             if rows and rows[0][0] == "PAID" and {"USER_ADMITTED", "SEATS_HELD", "BOOKED", "PAID"} <= known:
