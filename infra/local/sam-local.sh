@@ -86,6 +86,8 @@ arguments=(
     --warm-containers LAZY
 )
 if docker image inspect "$image" >/dev/null 2>&1; then arguments+=(--skip-pull-image); fi
+# A busy machine may take longer than 20 s to start a container.
+export SAM_CLI_CONTAINER_CONNECTION_TIMEOUT=120
 export SAM_CLI_TELEMETRY=0 AWS_DEFAULT_REGION=us-east-1 AWS_ACCESS_KEY_ID=local AWS_SECRET_ACCESS_KEY=local
 SECONDS=0
 start api "$venv/bin/sam" local start-api --port "$port" "${arguments[@]}"

@@ -24,6 +24,8 @@ JARI_BINARY=$(realpath "${CARGO_TARGET_DIR:-target}")/debug/jari
 JARI_SAM_LOGS=$(realpath "${CARGO_TARGET_DIR:-target}")/test-sam
 export JARI_REDIS_PORT JARI_POSTGRES_PORT JARI_SQS_PORT JARI_BINARY JARI_SAM_LOGS
 export JARI_PROJECT=jari-test-$$ JARI_NETWORK=jari-test-$$
+# A busy machine may take longer than 20 s to start a container.
+export SAM_CLI_CONTAINER_CONNECTION_TIMEOUT=120
 export SAM_CLI_TELEMETRY=0 AWS_DEFAULT_REGION=us-east-1 AWS_ACCESS_KEY_ID=local AWS_SECRET_ACCESS_KEY=local
 mkdir -p "$JARI_SAM_LOGS"
 trap 'infra/local/containers.sh down >/dev/null 2>&1' EXIT
