@@ -2,6 +2,7 @@
 //! it: docs/reliability.md.
 #![cfg(test)]
 
+mod dead_letters;
 mod failover;
 mod outbox;
 mod postgres;

@@ -31,6 +31,7 @@ pub(crate) struct World {
     pub(crate) bookings_url: String,
     pub(crate) dead_letters_url: String,
     pub(crate) line_url: String,
+    pub(crate) line_dead_letters_url: String,
     pub(crate) database_url: String,
     pub(crate) records: Records,
     pub(crate) server: Redis,
@@ -60,6 +61,7 @@ impl World {
         app.at(0);
         let sqs = Sqs::shared();
         let (bookings_url, dead_letters_url) = sqs.queue_with_dead_letters("bookings").await;
+        let (line_url, line_dead_letters_url) = sqs.queue_with_dead_letters("line").await;
         let database_url = Postgres::shared().database().await;
         let config = RecordsConfig::new(&database_url);
         records::migrate(&config).await.expect("the tables are made");
@@ -71,7 +73,8 @@ impl World {
             client: sqs.client(),
             bookings_url,
             dead_letters_url,
-            line_url: sqs.queue("line").await,
+            line_url,
+            line_dead_letters_url,
             records: Records::open(&config).expect("a URL of PostgreSQL"),
             database_url,
             server,

@@ -56,10 +56,15 @@ impl Sqs {
 
     /// A client of this SQS.
     pub fn client(&self) -> Client {
+        Self::client_at(self.endpoint())
+    }
+
+    /// A client of an SQS that is reached there.
+    pub fn client_at(endpoint: &str) -> Client {
         let config = Config::builder()
             .behavior_version(BehaviorVersion::v2026_01_12())
             .region(Region::new(REGION))
-            .endpoint_url(self.endpoint())
+            .endpoint_url(endpoint)
             .credentials_provider(Credentials::new("test", "test", None, None, "test"));
         Client::from_conf(config.build())
     }

@@ -1,5 +1,5 @@
 //! `serve DATA [SALE…]`: serves on any free port until SIGINT or SIGTERM, or at once when standard input closes, so
-//! that it never outlives the test that started it.
+//! that it never outlives the test that started it. `SERVE_DATABASE_URL` names a PostgreSQL to use instead of an own one.
 
 use std::io;
 use std::process::exit;
@@ -19,7 +19,7 @@ async fn main() -> anyhow::Result<()> {
         data: data.into(),
         redis: None,
         redis_cluster: false,
-        database: None,
+        database: std::env::var("SERVE_DATABASE_URL").ok(),
         web: None,
         sales: sales.collect::<Result<_, _>>()?,
     };

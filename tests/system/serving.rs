@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use admin::{AdminState, AuditReport, Reply};
+use admin::{AdminState, AuditReport, LocalDeadLetters, Reply};
 use bootstrap::config::MasterKeys;
 use domain::{EventId, Millis};
 use records::{Records, RecordsConfig};
@@ -81,12 +81,17 @@ impl Folder {
 
     /// Serve, until the value is dropped at the latest.
     pub(crate) async fn serve(&self) -> Served {
-        let mut process = self.spawn("serve.log");
+        self.serve_with(&[]).await
+    }
+
+    /// Serve with more environment.
+    pub(crate) async fn serve_with(&self, variables: &[(&str, &str)]) -> Served {
+        let mut process = self.spawn_with("serve.log", variables);
         let running = self.running(&mut process).await;
         let caller = Caller::of(&running.url);
         assert_eq!(caller.get("/health").await.status, 200);
         let services = Services::of(&running).await;
-        Served { process, caller, services, event: self.event.clone(), running }
+        Served { process, caller, services, event: self.event.clone(), running, data: self.data() }
     }
 
     /// Waits until a process serves; how to find what it serves.
@@ -206,6 +211,7 @@ pub(crate) struct Served {
     pub(crate) services: Services,
     pub(crate) event: EventId,
     running: Running,
+    data: PathBuf,
 }
 
 impl Served {
@@ -248,7 +254,8 @@ impl Served {
     pub(crate) async fn ask(&self, command: admin::Command) -> Reply {
         let store = Store::new(&StoreConfig::new(&self.running.redis, false)).expect("a URL of Redis");
         let master = MasterKeys::new(&self.running.master_key, None).expect("a master key");
-        let state = AdminState::new(store, self.records(), master);
+        let letters = LocalDeadLetters::new(server::dead_letters(&self.data), self.records());
+        let state = AdminState::new(store, self.records(), master).with_dead_letters(Box::new(letters));
         admin::admin(&state, command).await.expect("redis and PostgreSQL answer")
     }
 

@@ -239,7 +239,7 @@ async fn however_messages_arrive_each_reservation_is_one_row_in_its_last_state()
     sold.sort_by(|one, other| one.reservation_id.cmp(&other.reservation_id));
     assert_eq!(sold.iter().filter(|one| one.status == ReservationStatus::Cancelled).count(), 4);
 
-    let mut deliveries = [messages.clone(), messages.clone()].concat();
+    let mut deliveries = vec![messages; 5].concat();
     // Youngest first: every cancellation before its booking.
     deliveries.reverse();
     let mut random = fastrand::Rng::with_seed(3);

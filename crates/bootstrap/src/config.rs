@@ -17,6 +17,7 @@
 //! | `PAYMENT_KEY`, `OTHER_PAYMENT_KEY` | pay | secrets of at least 32 characters that the payment provider signs with; both are good |
 //! | `CORS_ORIGINS` | the HTTP functions | origins whose pages may read answers, joined by commas; `*`: all |
 //! | `BOOKINGS_QUEUE_URL`, `LINE_QUEUE_URL` | book, pay, relay; admit reads the first | the two queues |
+//! | `BOOKINGS_DEAD_LETTERS_URL`, `LINE_DEAD_LETTERS_URL` | admin, with the two above | the queues of what could not be written; without them `jari dlq` knows none |
 //! | `JOURNAL_LIMIT` | admit, `jari serve` | facts of a sale that may wait for the queues; from there on nobody new joins until half of them are left; default 2000000, some 200 MB of Redis |
 //! | `PUSHES_QUEUE_URL` | admit | the queue of what sockets are told |
 //! | `GONE_QUEUE_URL` | push | the queue of sockets that are no more |
@@ -245,6 +246,21 @@ pub fn queues(operation_timeout: std::time::Duration) -> Result<outbox::SqsConfi
         line_url: required("LINE_QUEUE_URL")?,
         operation_timeout,
     })
+}
+
+/// Where what could not be written lies; none where nobody says.
+#[cfg(feature = "sqs")]
+pub fn dead_letters() -> Result<Option<outbox::SqsDeadLetters>, ConfigError> {
+    if optional("BOOKINGS_DEAD_LETTERS_URL").is_none() && optional("LINE_DEAD_LETTERS_URL").is_none() {
+        return Ok(None);
+    }
+    let queue = |queue, url, queue_url| {
+        Ok(outbox::DeadLetterQueue { queue, url: required(url)?, queue_url: required(queue_url)? })
+    };
+    Ok(Some(outbox::SqsDeadLetters::new(vec![
+        queue(outbox::Queue::Bookings, "BOOKINGS_DEAD_LETTERS_URL", "BOOKINGS_QUEUE_URL")?,
+        queue(outbox::Queue::Line, "LINE_DEAD_LETTERS_URL", "LINE_QUEUE_URL")?,
+    ])))
 }
 
 /// The queue of bookings alone.

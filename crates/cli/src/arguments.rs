@@ -8,6 +8,7 @@ use server::SaleFile;
 
 use crate::crowd::CrowdArguments;
 use crate::opening::Opening;
+use crate::plan::PlanArguments;
 
 /// Sells scarce seats to far more people than there are seats.
 #[derive(Debug, Parser)]
@@ -37,6 +38,10 @@ pub(crate) struct SystemArguments {
     /// A PostgreSQL to use instead of the local system's
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) database: Option<String>,
+    /// The admin function of a deployed system, by name or ARN; region and credentials are found as the AWS SDK finds
+    /// them: environment, profile, role
+    #[arg(long, global = true, value_name = "NAME", conflicts_with_all = ["data", "redis", "database"])]
+    pub(crate) function: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -59,6 +64,11 @@ pub(crate) enum Command {
     /// With --repair, what has exactly one right answer is put right, and all is read again. What has none, such as a
     /// seat that was sold twice, is only told: each finding says what would mend it.
     Audit(AuditArguments),
+    /// Messages that could not be written to PostgreSQL
+    Dlq {
+        #[command(subcommand)]
+        command: DlqCommand,
+    },
     /// Lay out an event anew that Redis has lost, from what PostgreSQL knows
     ///
     /// Seats, reservations, limits, payments due and the line come back, in their order; whoever was inside is called
@@ -71,6 +81,11 @@ pub(crate) enum Command {
     /// made. At the end the answers are held against what must never happen and, where the system is found, against
     /// an audit of it. Any violation is exit code 1.
     Crowd(CrowdArguments),
+    /// Plan a sale on paper: waits, load, quotas, what it costs
+    ///
+    /// Three ways to follow a place stand side by side: polls alone, the line's progress from the edge's cache, and
+    /// push near the front, which is what the page does. Nothing is asked of any system.
+    Plan(PlanArguments),
     /// Write reservations to standard output, as PostgreSQL has them
     Export(ExportArguments),
     /// Is a deployment ready for its opening?
@@ -184,6 +199,17 @@ pub(crate) enum EventCommand {
         /// Whether they are refused
         switch: Switch,
     },
+    /// Forget an event that is over, or was never opened and has nobody waiting
+    ///
+    /// It leaves Redis once the queues have taken all of its journal. What PostgreSQL has of it stays, and its id is not
+    /// to be had again.
+    Delete {
+        /// The event's id
+        event: EventId,
+        /// How long to wait for the queues, in seconds
+        #[arg(long, value_name = "SECONDS", default_value_t = admin::DEFAULT_PATIENCE_SECONDS)]
+        patience: u32,
+    },
     /// Recompute the draw of the line before the opening
     ///
     /// Each recorded place is compared with the score that the seed gives it, and the order in which people were
@@ -240,6 +266,33 @@ pub(crate) struct RebuildArguments {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DlqCommand {
+    /// List them: what they say and why they are refused; exit code 1 if there are any
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Move them back to their queue; safe to repeat, and none is lost on the way
+    ///
+    /// Mend first what `jari dlq list` names. A local system has no queue: there they are written at once, and those
+    /// that are refused once more stay where they are.
+    ///
+    /// Example: jari dlq replay --all
+    Replay {
+        /// Their ids, as `jari dlq list` tells them
+        #[arg(value_name = "ID", required_unless_present = "all")]
+        ids: Vec<String>,
+        /// Every one
+        #[arg(long, conflicts_with = "ids")]
+        all: bool,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -359,6 +412,9 @@ mod tests {
         assert!(arguments.system.redis_cluster);
         assert!(read("jari --data d audit e").is_ok());
         assert!(read("jari audit e --redis-cluster").is_err());
+        assert!(read("jari dlq replay").is_err(), "nothing is moved that nobody named");
+        assert!(read("jari dlq replay --all a").is_err());
+        assert!(read("jari dlq replay a b").is_ok() && read("jari dlq replay --all").is_ok());
         for line in
             ["jari", "jari event show A", "jari event pace e x", "jari event message e", "jari export e"]
         {

@@ -46,6 +46,9 @@ pub(crate) async fn run(
                 if text.trim().is_empty() { "no message" } else { "the message is told with every answer" };
             change(&system, Command::Message { event, text, by }, done, output).await
         }
+        EventCommand::Delete { event, patience } => {
+            delete(&system, Command::Delete { event, by, patience_seconds: patience }, output).await
+        }
         EventCommand::Maintenance { event, switch } => {
             let on = switch == Switch::On;
             let done = if on { "no holds and bookings" } else { "holds and bookings again" };
@@ -75,6 +78,18 @@ async fn change(
     match system.ask(command).await? {
         Ok(Reply::Changed { event, .. }) => {
             output.line(format!("{event}: {done}"))?;
+            Ok(Ending::Fine)
+        }
+        Ok(other) => Err(unexpected(&other)),
+        Err(why) => Ok(refused(&why)),
+    }
+}
+
+async fn delete(system: &System, command: Command, output: &mut Output) -> anyhow::Result<Ending> {
+    match system.ask(command).await? {
+        Ok(Reply::Deleted { event, keys }) => {
+            let keys = counted(keys, "key");
+            output.line(format!("{event}: deleted, {keys} removed from Redis; PostgreSQL keeps its rows"))?;
             Ok(Ending::Fine)
         }
         Ok(other) => Err(unexpected(&other)),

@@ -7,12 +7,15 @@ mod arguments;
 mod audit;
 mod check;
 mod crowd;
+mod dlq;
 mod draw;
 mod event;
 mod export;
+mod function;
 mod keygen;
 mod opening;
 mod output;
+mod plan;
 mod preflight;
 mod pump;
 mod rebuild;
@@ -67,9 +70,11 @@ fn run(arguments: Arguments, output: &mut Output) -> anyhow::Result<Ending> {
             Command::Audit(arguments) => audit::run(&system, arguments, output).await,
             Command::Rebuild(arguments) => rebuild::run(&system, arguments, output).await,
             Command::Crowd(arguments) => crowd::run(&system, arguments, output).await,
+            Command::Dlq { command } => dlq::run(&system, command, output).await,
             Command::Export(arguments) => export::run(&system, arguments, output).await,
             Command::Preflight(arguments) => preflight::run(arguments, output).await,
             Command::Pump(arguments) => pump::run(arguments, output).await,
+            Command::Plan(arguments) => plan::run(&arguments, output),
             Command::Keygen(arguments) => keygen::run(&arguments, output),
         }
     })

@@ -4,29 +4,42 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use admin::{AdminError, AdminState, Command, Progress, Refused, Reply};
+use admin::{AdminError, AdminState, Command, LocalDeadLetters, Progress, Refused, Reply};
 use anyhow::{Context, anyhow, bail};
 use bootstrap::config::MasterKeys;
 use domain::EventId;
-use records::RecordsConfig;
+use records::{Records, RecordsConfig};
 use server::{Options, Running};
 use store::{Store, StoreConfig};
 
 use crate::arguments::{ServeArguments, SystemArguments};
+use crate::function::Function;
 use crate::{Ending, output};
 
 const DEFAULT_DATA: &str = ".local";
 
 /// A system to operate.
 pub(crate) struct System {
-    admin: AdminState,
+    way: Way,
     /// What to say of it where it cannot be reached.
     name: String,
+}
+
+/// How commands get to the admin function's handler: it runs here, or is deployed.
+enum Way {
+    Here(Box<AdminState>),
+    Deployed(Function),
 }
 
 impl System {
     /// The system that the arguments name, else the local one.
     pub(crate) fn find(arguments: &SystemArguments) -> anyhow::Result<Self> {
+        if let Some(name) = &arguments.function {
+            return Ok(Self {
+                way: Way::Deployed(Function::new(name)),
+                name: format!("the function {name}"),
+            });
+        }
         if arguments.redis.is_none() && arguments.database.is_none() {
             return Self::local(arguments);
         }
@@ -48,7 +61,10 @@ impl System {
         let name = format!("the local system (process {}, by {})", running.pid, path.display());
         let master = MasterKeys::new(&running.master_key, None)?;
         let store = StoreConfig::new(&running.redis, running.redis_cluster);
-        Self::of(&store, Some(&running.database), Some(master), name)
+        let system = Self::of(&store, Some(&running.database), Some(master), name)?;
+        let records = Records::open(&RecordsConfig::new(&running.database))?;
+        let letters = LocalDeadLetters::new(server::dead_letters(data(arguments)), records);
+        Ok(Self { admin: system.admin.with_dead_letters(Box::new(letters)), ..system })
     }
 
     fn of(
@@ -58,22 +74,38 @@ impl System {
         name: String,
     ) -> anyhow::Result<Self> {
         let admin = AdminState::of(Store::new(store)?, database.map(RecordsConfig::new), master)?;
-        Ok(Self { admin, name })
+        Ok(Self { way: Way::Here(Box::new(admin)), name })
     }
 
     /// Carry out a command. An error says that the system could not.
     pub(crate) async fn ask(&self, command: Command) -> anyhow::Result<Result<Reply, Refused>> {
-        self.answered(admin::admin(&self.admin, command).await)
+        self.answered(match &self.way {
+            Way::Here(admin) => admin::admin(admin, command).await,
+            Way::Deployed(function) => return self.asked(function, &command).await,
+        })
     }
 
-    /// Lay out an event anew, and tell how far that has come.
+    /// Lay out an event anew, and tell how far that has come where it is done here.
     pub(crate) async fn rebuild(
         &self,
         event: &EventId,
         by: &str,
         told: &(dyn Fn(Progress) + Send + Sync),
     ) -> anyhow::Result<Result<Reply, Refused>> {
-        self.answered(admin::rebuild(&self.admin, event, by, told).await)
+        self.answered(match &self.way {
+            Way::Here(admin) => admin::rebuild(admin, event, by, told).await,
+            Way::Deployed(function) => {
+                let command = Command::Rebuild { event: event.clone(), by: by.to_owned() };
+                return self.asked(function, &command).await;
+            }
+        })
+    }
+
+    async fn asked(&self, function: &Function, command: &Command) -> anyhow::Result<Result<Reply, Refused>> {
+        Ok(match function.ask(command).await.with_context(|| self.name.clone())? {
+            Reply::Refused(refused) => Err(refused),
+            reply => Ok(reply),
+        })
     }
 
     fn answered(&self, reply: Result<Reply, AdminError>) -> anyhow::Result<Result<Reply, Refused>> {
@@ -81,6 +113,9 @@ impl System {
             Ok(Reply::Refused(refused)) => Ok(Err(refused)),
             Ok(reply) => Ok(Ok(reply)),
             Err(error @ AdminError::NoDatabase) => Err(anyhow!("{error}: name it with --database")),
+            Err(error @ AdminError::NoDeadLetters) => Err(anyhow!(
+                "{error}: run it where the system's data lie, or ask the deployed admin function"
+            )),
             Err(error @ AdminError::NoMasterKey) => {
                 Err(anyhow!("{error}: put it into the environment as MASTER_KEY"))
             }
@@ -121,7 +156,10 @@ pub(crate) fn unexpected(reply: &Reply) -> anyhow::Error {
 
 /// Serve until Ctrl-C.
 pub(crate) async fn serve(system: SystemArguments, serve: ServeArguments) -> anyhow::Result<Ending> {
-    let SystemArguments { data, redis, redis_cluster, database } = system;
+    let SystemArguments { data, redis, redis_cluster, database, function } = system;
+    if function.is_some() {
+        bail!("--function names a deployed system, and `jari serve` is one itself: leave it out");
+    }
     let data = data.unwrap_or_else(|| PathBuf::from(DEFAULT_DATA));
     bootstrap::start_telemetry();
     let ServeArguments { port, web, sales } = serve;
@@ -144,6 +182,7 @@ mod tests {
             redis: redis.map(str::to_owned),
             database: database.map(str::to_owned),
             redis_cluster: false,
+            function: None,
         };
         let nowhere = named(Some("/nonexistent"), None, None);
         assert!(failure(&nowhere).contains("start one with `jari serve`"), "{}", failure(&nowhere));

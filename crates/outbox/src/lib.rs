@@ -3,6 +3,8 @@
 //! [`pack`] turns facts into messages, an [`Outbox`] hands messages to a queue, [`unpack`] turns a message's
 //! body into facts again. [`SqsOutbox`] (feature `sqs`) is the outbox of the deployed system.
 //!
+//! What is refused too often ends among the [`DeadLetters`]; how much waits, a [`Backlog`] tells.
+//!
 //! What open sockets are told goes the same way: [`Pushes`], [`Sockets`], [`Departures`].
 //!
 //! | bound | value |
@@ -15,6 +17,7 @@ use domain::fact::Fact;
 use futures::future::BoxFuture;
 
 mod backlog;
+mod dead_letters;
 mod pack;
 mod push;
 #[cfg(feature = "sqs")]
@@ -23,9 +26,12 @@ mod queue;
 mod sockets;
 #[cfg(feature = "sqs")]
 mod sqs;
+#[cfg(feature = "sqs")]
+mod sqs_dead_letters;
 mod unpack;
 
 pub use backlog::{Backlog, BacklogError};
+pub use dead_letters::{DeadLetter, DeadLetters, DeadLettersError, MAX_DEAD_LETTERS, Replayed};
 pub use pack::{Carried, MAX_BATCH_BYTES, MAX_BATCH_MESSAGES, MAX_BODY_BYTES, Message, batches, pack};
 pub use push::{
     Departures, Gone, PUSHES_A_MESSAGE, Posted, Push, Pushes, Sockets, pack_gone, pack_pushes, unpack_gone,
@@ -37,6 +43,8 @@ pub use queue::SqsQueue;
 pub use sockets::ApiSockets;
 #[cfg(feature = "sqs")]
 pub use sqs::{SqsConfig, SqsOutbox};
+#[cfg(feature = "sqs")]
+pub use sqs_dead_letters::{DeadLetterQueue, SqsDeadLetters};
 pub use unpack::{BadFact, MalformedBody, Unpacked, unpack};
 
 /// Where messages go. The line's facts have a queue of their own, so that bookings never wait behind them.

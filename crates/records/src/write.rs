@@ -46,6 +46,14 @@ pub struct RefusedFact {
     pub broke_guard: bool,
 }
 
+/// How a transaction ends.
+#[derive(Debug, Clone, Copy)]
+enum End {
+    Commit,
+    /// Guards were asked, and nothing has happened.
+    Rollback,
+}
+
 impl Records {
     /// Writes the facts of `messages` and answers, message by message, what could not be written. Facts that
     /// are there already, and reservations older than what is recorded, change nothing.
@@ -53,6 +61,15 @@ impl Records {
     /// An error means that the database could not be asked: no message may be taken for written then, though
     /// some may be.
     pub async fn write(&self, messages: &[Vec<Fact>]) -> Result<Vec<WriteResult>, RecordsError> {
+        self.write_until(messages, End::Commit).await
+    }
+
+    /// What [`Records::write`] would refuse now; writes nothing.
+    pub async fn check(&self, messages: &[Vec<Fact>]) -> Result<Vec<WriteResult>, RecordsError> {
+        self.write_until(messages, End::Rollback).await
+    }
+
+    async fn write_until(&self, messages: &[Vec<Fact>], end: End) -> Result<Vec<WriteResult>, RecordsError> {
         let mut results = vec![WriteResult::default(); messages.len()];
         let rows = rows(messages, &mut results);
         let mut client = self.client().await?;
@@ -61,7 +78,7 @@ impl Records {
         let mut pending: Vec<&[FactRow<'_>]> = rows.chunks(MAX_FACTS_A_TRANSACTION).rev().collect();
         while let Some(facts) = pending.pop() {
             let (used, answer) =
-                self.bounded(client, async |client| write_or_retry(client, facts).await).await?;
+                self.bounded(client, async |client| write_or_retry(client, facts, end).await).await?;
             client = used;
             match answer {
                 Ok(()) => {}
@@ -104,17 +121,17 @@ fn refuse(facts: &[FactRow<'_>], error: &Error, results: &mut [WriteResult]) {
     }
 }
 
-async fn write_or_retry(client: &mut Client, facts: &[FactRow<'_>]) -> Result<(), Error> {
+async fn write_or_retry(client: &mut Client, facts: &[FactRow<'_>], end: End) -> Result<(), Error> {
     let mut tries = 1;
     loop {
-        match write_once(client, facts).await {
+        match write_once(client, facts, end).await {
             Err(error) if lost_a_race(&error) && tries < MAX_TRIES => tries += 1,
             answer => return answer,
         }
     }
 }
 
-async fn write_once(client: &mut Client, facts: &[FactRow<'_>]) -> Result<(), Error> {
+async fn write_once(client: &mut Client, facts: &[FactRow<'_>], end: End) -> Result<(), Error> {
     let transaction = client.transaction().await?;
     insert_facts(&transaction, facts).await?;
     let newest = newest_reservations(facts);
@@ -133,7 +150,10 @@ async fn write_once(client: &mut Client, facts: &[FactRow<'_>]) -> Result<(), Er
     if !definitions.is_empty() {
         upsert_definitions(&transaction, &definitions).await?;
     }
-    transaction.commit().await
+    match end {
+        End::Commit => transaction.commit().await,
+        End::Rollback => transaction.rollback().await,
+    }
 }
 
 /// Malformed values, broken guards, values too large for an index: the same facts will fail again, others not.

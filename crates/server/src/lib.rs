@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use admin::AdminState;
+use admin::{AdminState, LetterFile};
 use admit::Pressure;
 use anyhow::{Context, bail};
 use book::BookState;
@@ -198,6 +198,11 @@ fn access(data: &Path, url: String) -> anyhow::Result<Access> {
     Ok(Access::new(&current, previous.as_deref(), Some(url))?)
 }
 
+/// What could not be written, of a system under `data`.
+pub fn dead_letters(data: &Path) -> LetterFile {
+    LetterFile::new(data.join("dead-letters.jsonl"))
+}
+
 /// A file that only its owner can read.
 fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
     let mut options = fs::OpenOptions::new();
@@ -273,7 +278,7 @@ impl System {
         let payment_keys = PaymentKeys::new([running.payment_key.as_str()]);
         let gate = config::gate()?;
         let gate = Gate { default_event: default_event.or(gate.default_event), payment_keys, ..gate };
-        let queue = Arc::new(LocalQueue::new(Records::open(&config)?, data.join("dead-letters.jsonl")));
+        let queue = Arc::new(LocalQueue::new(Records::open(&config)?, dead_letters(data)));
         let admin = AdminState::new(store.clone(), Records::open(&config)?, master.clone());
         let access = access(data, running.url.clone())?;
         let keys = KeysState::new(&gate, access.clone());

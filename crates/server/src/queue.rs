@@ -3,12 +3,11 @@
 //! Nothing is lost with the process: what handlers send promptly is only in memory, but it stays in the journal
 //! until the relay has had it written, or put among the dead letters.
 
-use std::io::Write as _;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use admin::LetterFile;
 use aws_lambda_events::event::sqs::{SqsEvent, SqsMessage};
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -28,7 +27,7 @@ const OUTAGE_DELAY: Duration = Duration::from_secs(1);
 /// Both queues and what consumes them.
 pub(crate) struct LocalQueue {
     records: Records,
-    dead_letters: PathBuf,
+    dead_letters: LetterFile,
     prompt: mpsc::Sender<Message>,
     prompted: Mutex<mpsc::Receiver<Message>>,
     /// Messages about bookings that were taken and are not done with.
@@ -46,7 +45,7 @@ pub(crate) struct Prompt {
 pub(crate) struct Delivered(Arc<LocalQueue>);
 
 impl LocalQueue {
-    pub(crate) fn new(records: Records, dead_letters: PathBuf) -> Self {
+    pub(crate) fn new(records: Records, dead_letters: LetterFile) -> Self {
         let (prompt, prompted) = mpsc::channel(PROMPT_MESSAGES);
         Self { records, dead_letters, prompt, prompted: Mutex::new(prompted), bookings: Arc::default() }
     }
@@ -130,15 +129,11 @@ impl LocalQueue {
 
     /// Put a message that is refused again and again where it can be looked at.
     fn bury(&self, message: &Message) -> bool {
-        let written = std::fs::OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(&self.dead_letters)
-            .and_then(|mut file| writeln!(file, "{}", message.body));
+        let written = self.dead_letters.append(&message.body);
         if let Err(error) = &written {
             tracing::error!(%error, "a message is refused and stays in the journal");
         } else {
-            tracing::error!(file = %self.dead_letters.display(), "a message went to the dead letters");
+            tracing::error!(file = %self.dead_letters.path().display(), "a message went to the dead letters");
             metrics::DEAD_LETTERS.add(1);
         }
         written.is_ok()

@@ -3,9 +3,12 @@
 
 mod audit;
 mod command;
+mod dead_letters;
+mod delete;
 mod draw;
 mod export;
 mod finding;
+mod letter_file;
 mod publish;
 mod rebuild;
 mod reply;
@@ -13,9 +16,11 @@ mod show;
 
 pub use audit::{AuditReport, Checked, Mended};
 pub use command::{Command, DEFAULT_PATIENCE_SECONDS, Definition, ExportCursor, ListCursor};
+pub use dead_letters::{DeadFact, DeadLetterReport};
 pub use draw::DrawReport;
 pub use export::{ExportedReservation, MAX_EXPORT_PAGE};
 pub use finding::{Fault, Finding, MAX_FINDINGS};
+pub use letter_file::{LetterFile, LocalDeadLetters};
 pub use rebuild::rebuild;
 pub use reply::{Mistake, Refused, Reply};
 pub use show::{Draw, EventDetail, EventSummary, SectionState};
@@ -26,6 +31,7 @@ use audit::Asked;
 use bootstrap::config::{self, MasterKeys};
 use domain::EventId;
 use domain::shuffle::Seed;
+use outbox::{DeadLetters, DeadLettersError};
 use records::{MigrateError, Records, RecordsConfig, RecordsError};
 use store::{StatusChange, Store, StoreError};
 
@@ -44,6 +50,12 @@ pub enum AdminError {
     /// The tables could not be made.
     #[error(transparent)]
     Migrate(#[from] MigrateError),
+    /// The queues of dead letters.
+    #[error(transparent)]
+    DeadLetters(#[from] DeadLettersError),
+    /// The command needs the dead letters, and nobody said where they lie.
+    #[error("this needs the queues of dead letters, and none are named")]
+    NoDeadLetters,
     /// The command needs PostgreSQL, and nobody said where it is.
     #[error("this needs the database, and none is named")]
     NoDatabase,
@@ -58,12 +70,13 @@ pub struct AdminState {
     records: Option<Records>,
     migrations: Option<RecordsConfig>,
     master: Option<MasterKeys>,
+    dead_letters: Option<Box<dyn DeadLetters>>,
 }
 
 impl AdminState {
     /// State of a system whose tables somebody else makes.
     pub fn new(store: Store, records: Records, master: MasterKeys) -> Self {
-        Self { store, records: Some(records), migrations: None, master: Some(master) }
+        Self { store, records: Some(records), migrations: None, master: Some(master), dead_letters: None }
     }
 
     /// State from what is known of a system: a command that needs what is missing says so.
@@ -73,7 +86,14 @@ impl AdminState {
         master: Option<MasterKeys>,
     ) -> Result<Self, RecordsError> {
         let records = database.as_ref().map(Records::open).transpose()?;
-        Ok(Self { store, records, migrations: database, master })
+        Ok(Self { store, records, migrations: database, master, dead_letters: None })
+    }
+
+    /// The same that knows where dead letters lie.
+    #[must_use]
+    pub fn with_dead_letters(mut self, dead_letters: Box<dyn DeadLetters>) -> Self {
+        self.dead_letters = Some(dead_letters);
+        self
     }
 
     /// State as the environment says, logs started. Connects to nothing yet.
@@ -81,7 +101,11 @@ impl AdminState {
         bootstrap::start_telemetry();
         let database =
             RecordsConfig { ca: config::database_ca(), ..RecordsConfig::new(config::database_url()?) };
-        Ok(Self::of(Store::new(&config::store()?)?, Some(database), Some(MasterKeys::from_env()?))?)
+        let state = Self::of(Store::new(&config::store()?)?, Some(database), Some(MasterKeys::from_env()?))?;
+        Ok(match config::dead_letters()? {
+            Some(dead_letters) => state.with_dead_letters(Box::new(dead_letters)),
+            None => state,
+        })
     }
 
     /// Redis.
@@ -91,6 +115,10 @@ impl AdminState {
 
     fn records(&self) -> Result<&Records, AdminError> {
         self.records.as_ref().ok_or(AdminError::NoDatabase)
+    }
+
+    fn dead_letters(&self) -> Result<&dyn DeadLetters, AdminError> {
+        self.dead_letters.as_deref().ok_or(AdminError::NoDeadLetters)
     }
 
     fn seed(&self, event: &EventId) -> Result<Seed, AdminError> {
@@ -104,7 +132,7 @@ pub async fn admin(state: &AdminState, command: Command) -> Result<Reply, AdminE
     let store = &state.store;
     match command {
         Command::Apply { definition, opens_at, by } => {
-            publish::apply(store, &definition, opens_at, &by).await
+            publish::apply(state, &definition, opens_at, &by).await
         }
         Command::List => show::list(store).await,
         Command::Show { event } => show::show(state, &event).await,
@@ -116,6 +144,9 @@ pub async fn admin(state: &AdminState, command: Command) -> Result<Reply, AdminE
         Command::Maintenance { event, on, by } => {
             publish::change(store, &event, &by, &StatusChange::Maintenance(on)).await
         }
+        Command::Delete { event, by, patience_seconds } => {
+            delete::delete(store, &event, &by, patience_seconds).await
+        }
         Command::VerifyShuffle { event } => draw::verify(state, &event).await,
         Command::ShuffleList { event, after } => draw::list(state, &event, after).await,
         Command::Audit { event, patience_seconds, repair, by } => {
@@ -126,6 +157,8 @@ pub async fn admin(state: &AdminState, command: Command) -> Result<Reply, AdminE
         Command::Export { event, after, limit, with_tokens } => {
             export::export(state, &event, after.as_ref(), limit, with_tokens).await
         }
+        Command::DlqList => dead_letters::list(state).await,
+        Command::DlqReplay { ids } => dead_letters::replay(state, ids).await,
         Command::Migrate => {
             let config = state.migrations.as_ref().ok_or(AdminError::NoDatabase)?;
             Ok(Reply::Migrated { applied: records::migrate(config).await? })

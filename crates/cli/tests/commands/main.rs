@@ -2,4 +2,7 @@
 #![allow(clippy::panic, clippy::expect_used, reason = "this is test code: what fails here fails a test")]
 
 mod crowd;
+mod function;
+mod lambda;
+mod plan;
 mod served;
