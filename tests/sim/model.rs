@@ -709,6 +709,10 @@ impl Model {
     fn admit(&mut self, lapsed: usize) -> usize {
         let Rules { per_second, compensate, opens_at, .. } = self.rules;
         let per_second = per_second * self.pace_factor;
+        if self.ticked_at - self.now > 2_000 {
+            // The clock was set.
+            self.ticked_at = self.now;
+        }
         let elapsed = (self.now - self.ticked_at.max(opens_at)).max(0) as f64;
         let back = if compensate { lapsed as f64 * 1_000.0 } else { 0.0 };
         self.credit = (self.credit + per_second * elapsed + back).min(per_second * 2_000.0 + 999.0);

@@ -8,7 +8,7 @@ pub(crate) const MUTATIONS: &[Mutation] = &[
     ("admit.lua", "if status ~= 'OPEN' or recovering_since or tonumber(redis.call('GET', remaining)) <= 0 then", "if recovering_since or tonumber(redis.call('GET', remaining)) <= 0 then", "people are called during a pause"),
     ("admit.lua", "  allowed = math.min(allowed, tonumber(field[5]) - redis.call('ZCARD', active))\n", "", "maxActive is forgotten"),
     ("admit.lua", "tonumber(field[5]) - redis.call('ZCARD', active)", "tonumber(field[5]) + 1 - redis.call('ZCARD', active)", "one more than maxActive"),
-    ("admit.lua", "math.max(tonumber(field[10]), opens_at)", "tonumber(field[10])", "credit is earned before the opening"),
+    ("admit.lua", "math.max(ticked_at, opens_at)", "ticked_at", "credit is earned before the opening"),
     ("admit.lua", "local BANK_MS = 2000", "local BANK_MS = 3000", "three seconds are banked"),
     ("admit.lua", "  redis.call('ZREM', active, unpack(over))\n", "", "visits that are over keep their slots"),
     ("admit.lua", "(before[at] and ':1' or ':0')", "':0'", "the one re-entry is forgotten when a place is called again"),
