@@ -2,4 +2,5 @@
 #![allow(clippy::panic, clippy::expect_used, reason = "this is test code: what fails here fails a test")]
 
 mod crowd;
+mod dlq;
 mod served;
