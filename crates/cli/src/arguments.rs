@@ -7,8 +7,10 @@ use domain::EventId;
 use server::SaleFile;
 
 use crate::crowd::CrowdArguments;
+use crate::import::{CsvArguments, GtfsArguments};
 use crate::opening::Opening;
 use crate::plan::PlanArguments;
+use crate::watch::WatchArguments;
 
 /// Sells scarce seats to far more people than there are seats.
 #[derive(Debug, Parser)]
@@ -75,6 +77,11 @@ pub(crate) enum Command {
     /// anew, and what was held is free. Nobody finds the event until all of it is there. An event that Redis knows is
     /// never touched. May be killed and run again.
     Rebuild(RebuildArguments),
+    /// Watch a sale as it goes: who waits, who is let in, what is taken, with curves
+    ///
+    /// What functions count (joins, polls, refusals) is told by the local system alone; a deployed one tells it to
+    /// `CloudWatch`.
+    Watch(WatchArguments),
     /// Send a crowd through a sale: simulated people over HTTP, behaving as the page does
     ///
     /// They come when the curve says so, however slow the answers are; latency counts from when a call was to be
@@ -144,6 +151,18 @@ pub(crate) enum EventCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Make a definition of a GTFS feed: the trips of a route on a day
+    ///
+    /// The definition goes to standard output, what was not taken over to standard error. A trip that was left out
+    /// is exit code 1.
+    FromGtfs(GtfsArguments),
+    /// Make a definition of a list of seats
+    ///
+    /// A line a seat: offering, date, section, name, price, row, seat and, where rows are named alike, prefix; or
+    /// with capacity instead of row and seat a section without named seats. Every other column whose name is of
+    /// letters is an attribute of the offering. The definition goes to standard output; a line that was left out is
+    /// told on standard error, and exit code 1.
+    FromCsv(CsvArguments),
     /// Show an event: its state, its rules, its sections
     Show {
         /// The event's id

@@ -10,21 +10,24 @@ use crate::Ending;
 use crate::arguments::{ApplyArguments, EventCommand, Switch, SystemArguments};
 use crate::output::{Output, Side, Table, Times, counted, cut, number, signed, span, text};
 use crate::system::{System, refused, unexpected};
-use crate::{check, draw};
+use crate::{check, draw, import};
 
 pub(crate) async fn run(
     system: &SystemArguments,
     command: EventCommand,
     output: &mut Output,
 ) -> anyhow::Result<Ending> {
-    // The one command that needs no system.
-    if let EventCommand::Check { files, json } = &command {
-        return check::run(files, *json, output);
+    // Those that need no system.
+    match &command {
+        EventCommand::Check { files, json } => return check::run(files, *json, output),
+        EventCommand::FromGtfs(arguments) => return import::from_gtfs(arguments, output),
+        EventCommand::FromCsv(arguments) => return import::from_csv(arguments, output),
+        _ => {}
     }
     let system = System::find(system)?;
     let by = user();
     match command {
-        EventCommand::Check { .. } => Ok(Ending::Fine),
+        EventCommand::Check { .. } | EventCommand::FromGtfs(_) | EventCommand::FromCsv(_) => Ok(Ending::Fine),
         EventCommand::Apply(arguments) => apply(&system, arguments, by, output).await,
         EventCommand::List { json } => list(&system, json, output).await,
         EventCommand::Show { event, json } => show(&system, event, json, output).await,

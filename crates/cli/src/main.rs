@@ -12,6 +12,7 @@ mod draw;
 mod event;
 mod export;
 mod function;
+mod import;
 mod keygen;
 mod opening;
 mod output;
@@ -20,6 +21,7 @@ mod preflight;
 mod pump;
 mod rebuild;
 mod system;
+mod watch;
 
 use std::io;
 use std::process::ExitCode;
@@ -69,6 +71,7 @@ fn run(arguments: Arguments, output: &mut Output) -> anyhow::Result<Ending> {
             Command::Event { command } => event::run(&system, command, output).await,
             Command::Audit(arguments) => audit::run(&system, arguments, output).await,
             Command::Rebuild(arguments) => rebuild::run(&system, arguments, output).await,
+            Command::Watch(arguments) => watch::run(&system, arguments, output).await,
             Command::Crowd(arguments) => crowd::run(&system, arguments, output).await,
             Command::Dlq { command } => dlq::run(&system, command, output).await,
             Command::Export(arguments) => export::run(&system, arguments, output).await,

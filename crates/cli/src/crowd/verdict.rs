@@ -35,9 +35,10 @@ async fn ask(
 ) -> anyhow::Result<()> {
     let is_elsewhere = crowd.url.is_some()
         && arguments.redis.is_none()
+        && arguments.function.is_none()
         && crate::system::running(arguments).is_ok_and(|running| Some(&running.url) != crowd.url.as_ref());
     if is_elsewhere {
-        bail!("another system runs here; name that one's --redis and --database");
+        bail!("another system runs here; name that one by --function, or --redis and --database");
     }
     let Some(event) = world.event.get() else { bail!("nobody got a place") };
     let event: EventId = event.parse()?;

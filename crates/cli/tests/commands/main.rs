@@ -3,6 +3,9 @@
 
 mod crowd;
 mod function;
+mod import;
 mod lambda;
+mod operations;
 mod plan;
 mod served;
+mod watch;
