@@ -61,10 +61,10 @@ impl System {
         let name = format!("the local system (process {}, by {})", running.pid, path.display());
         let master = MasterKeys::new(&running.master_key, None)?;
         let store = StoreConfig::new(&running.redis, running.redis_cluster);
-        let system = Self::of(&store, Some(&running.database), Some(master), name)?;
-        let records = Records::open(&RecordsConfig::new(&running.database))?;
-        let letters = LocalDeadLetters::new(server::dead_letters(data(arguments)), records);
-        Ok(Self { admin: system.admin.with_dead_letters(Box::new(letters)), ..system })
+        let database = RecordsConfig::new(&running.database);
+        let letters = LocalDeadLetters::new(server::dead_letters(data(arguments)), Records::open(&database)?);
+        let admin = AdminState::of(Store::new(&store)?, Some(database), Some(master))?;
+        Ok(Self { way: Way::Here(Box::new(admin.with_dead_letters(Box::new(letters)))), name })
     }
 
     fn of(
