@@ -84,14 +84,6 @@ else
     say "the page is left out: it needs Chromium on PATH, or named by JARI_CHROMIUM"
 fi
 
-# Builds each function once more, as Lambda takes it.
-if docker info >/dev/null 2>&1; then
-    say "the functions under sam local"
-    report sam infra/local/test-sam.sh
-else
-    say "sam local is left out: it needs a Docker engine"
-fi
-
 line=$(totals)
 printf '\n%s\n' "$line" | tee "$reports/totals"
 [[ $failed == no && $line != "0 passed"* && $line == *" 0 failed"* ]]
