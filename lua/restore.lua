@@ -10,7 +10,8 @@
 --            CONFLICT seat: sold to another reservation, off sale, or not sold though it is to come back
 --            HELD seat …: others hold these; evict gives them back, then the same call goes on
 --            FULL section missing: so many places too few are free; likewise
---            KNOWN: this version or a newer one is here; what stands beside this very one was put right
+--            KNOWN: this version or a newer one is here, and what stands beside this very one was put right; or its sale is
+--            so long over that it is forgotten
 --            RESTORED
 -- COMPLEXITY O(seats reserved and held), O(log n) in the line
 local meta, waiting, called, active, session, done = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
@@ -28,9 +29,12 @@ local created_at, due_at = tonumber(ARGV[9]), tonumber(ARGV[10])
 local DAY_MS = 86400000
 
 local now = clock(now_ms)
-local field = redis.call('HMGET', meta, 'version', 'epoch', 'closesAt')
+local field = redis.call('HMGET', meta, 'version', 'epoch', 'closesAt', 'status')
 if not field[1] then return { 'EVENT_NOT_FOUND' } end
 local epoch, closes_at = field[2], tonumber(field[3])
+local known_until = math.max(closes_at, due_at or 0) + DAY_MS
+-- Rightly forgotten by now, but its seats stay sold; only where an event is laid out anew they are sold once more.
+if field[4] and now >= known_until then return { 'KNOWN' } end
 local keys = { meta = meta, session = session, map = map, stock = stock, remaining = remaining, holds = holds,
   due = due, reservation = reservation, accounts = accounts, owners = owners, tickets = tickets,
   payment_due = payment_due, payment_reminders = payment_reminders, sockets_due = sockets_due, journal = journal }
@@ -103,7 +107,7 @@ if is_newer then
 else
   status = known.status
 end
-redis.call('PEXPIREAT', reservation, math.max(closes_at, due_at or 0) + DAY_MS)
+redis.call('PEXPIREAT', reservation, known_until)
 redis.call('ZADD', reservations, created_at, reservation_id)
 redis.call('SET', done, reservation_id, 'PXAT', closes_at + DAY_MS)
 if status == 'PENDING_PAYMENT' then

@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 readonly venv=${JARI_VENV_SAM:-target/venv-sam} checkov=${JARI_VENV_CHECKOV:-target/venv-checkov}
-readonly templates=(template.yaml infra/network.yaml infra/cache.yaml infra/database.yaml infra/web.yaml)
+readonly templates=(template.yaml infra/network.yaml infra/cache.yaml infra/database.yaml infra/web.yaml infra/observability.yaml)
 
 infra/local/setup.sh sam
 infra/local/setup.sh checkov

@@ -87,7 +87,8 @@ async fn nothing_is_sold_paid_or_given_back_until_what_was_lost_is_back() {
         let lost = format!("/api/booking/{}.{}", app.event, uuid_of(&looker));
         is_unavailable(&app.send(Call::new("GET", &lost).query("token", &looker)).await, "what may be lost");
         // All else goes on.
-        assert_eq!(app.book(&buyer, json!({ "seatCount": 1 })).await.data(), booked.data(), "the same again");
+        let again = app.book(&buyer, json!({ "seatCount": 1 })).await;
+        assert_eq!(again.data()["reservationId"], booked.data()["reservationId"], "the same again");
         assert_eq!(
             app.send(Call::new("GET", &location).query("token", &buyer)).await.data()["status"],
             "PENDING_PAYMENT"

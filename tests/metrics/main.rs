@@ -56,7 +56,8 @@ fn line(emf: &Emf, now_ms: i64) -> Value {
     let schema = serde_json::from_str(include_str!("emf.schema.json")).expect("a schema");
     jsonschema::validate(&schema, &line).unwrap_or_else(|error| panic!("{error}: {text}"));
     for directive in line["_aws"]["CloudWatchMetrics"].as_array().expect("directives") {
-        for dimension in directive["Dimensions"].as_array().expect("sets").iter().flat_map(Value::as_array) {
+        for dimension in directive["Dimensions"].as_array().expect("sets").iter().filter_map(Value::as_array)
+        {
             assert!(dimension.iter().all(|name| line[name.as_str().expect("a name")].is_string()), "{text}");
         }
         for metric in directive["Metrics"].as_array().expect("metrics") {

@@ -47,9 +47,21 @@ const STATES: &[&str] =
     &["none", "WAITING", "CALLED", "LAPSED", "ACTIVE", "holding", "EXPIRED", "BOOKED", "LEFT"];
 
 /// Steps that have tests of their own. Those of sockets change no sale: tests/api/push.rs. Those of repair and rebuild
-/// begin with a damaged one: tests/system/repair.rs, tests/system/rebuild.rs.
-const OTHERS: &[&str] =
-    &["connect", "disconnect", "push", "tell", "evict", "recount", "refile", "ground", "line", "resume"];
+/// begin with a damaged one, and those of deletion leave none: tests/system/repair.rs, rebuild.rs, delete.rs.
+const OTHERS: &[&str] = &[
+    "connect",
+    "disconnect",
+    "push",
+    "tell",
+    "evict",
+    "recount",
+    "refile",
+    "ground",
+    "line",
+    "resume",
+    "delete",
+    "scan",
+];
 
 /// Outcomes that no list of commands comes to, and why.
 const LEFT_OUT: &[(&str, &str)] = &[

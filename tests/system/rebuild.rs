@@ -179,6 +179,39 @@ async fn a_rebuild_that_was_killed_half_way_is_run_again() {
 }
 
 #[tokio::test]
+async fn who_came_in_the_last_moment_comes_back_by_the_key_and_who_left_does_not() {
+    let sale = Sale::written().await;
+    let app = &sale.app;
+    let known = app.join().await;
+    write_journal(app, &sale.database.records).await;
+    let keyed = async || {
+        let joined = app.post("/api/queue/join", json!({})).await;
+        let text = |field: &str| joined.data()[field].as_str().expect("a text").to_owned();
+        (text("token"), text("key"))
+    };
+    // Their facts have not reached PostgreSQL when Redis is lost.
+    let (first, second, keyless) = (keyed().await, keyed().await, keyed().await);
+    sale.lose().await;
+    sale.rebuild().await.expect("it was lost");
+    let new = app.join().await;
+    let rejoin = async |(token, key): &(String, String)| {
+        app.post("/api/queue/rejoin", json!({ "token": token, "key": key })).await
+    };
+    for place in [&second, &first] {
+        assert_eq!(rejoin(place).await.data()["rejoined"], true);
+    }
+    let stranger = app.rejoin(&keyless.0).await;
+    let stranger = stranger.data()["token"].as_str().expect("a token");
+    let line: Vec<String> = sale.line().await.into_iter().map(|(token, _)| token).collect();
+    let expected = [&known, &first.0, &second.0, &new, stranger];
+    assert_eq!(line[line.len() - 5..], expected, "nobody overtakes");
+    app.leave(&first.0).await.data();
+    assert_eq!(rejoin(&first).await.data()["rejoined"], false, "who left has left");
+    // Those who were served are no newer than the head.
+    assert_eq!(sale.wrong().await, []);
+}
+
+#[tokio::test]
 async fn what_postgres_does_not_know_is_not_rebuilt() {
     let sale = Sale::written().await;
     let lost = Command::Rebuild { event: "never-was".parse().expect("an id"), by: "tests".to_owned() };
@@ -225,7 +258,7 @@ async fn a_line_of_twenty_thousand_is_rebuilt() {
 }
 
 #[tokio::test]
-#[ignore = "a minute and a gigabyte: make bench"]
+#[ignore = "a minute, and a gigabyte of PostgreSQL"]
 async fn a_line_of_a_million_is_rebuilt() {
     rebuild_a_line_of(1_000_000).await;
 }

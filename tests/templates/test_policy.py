@@ -14,6 +14,8 @@ import stacks
 WILDCARDS = {
     ("template.yaml", "VariablesKey", "kms:*"): "The account's own policies say who may use the key.",
     ("template.yaml", "QueuesByTls", "sqs:*"): "It refuses.",
+    ("infra/observability.yaml", "AlarmKey", "kms:*"): "The account's own policies say who may use the key.",
+    ("infra/observability.yaml", "AlarmKey", "kms:GenerateDataKey*"): "What CloudWatch asks for; this account's alone.",
     ("infra/web.yaml", "PagesReaders", "s3:*"): "It refuses.",
     ("infra/network.yaml", "RefusedRole", "logs:DescribeLogGroups"): "It names no one group.",
 }
@@ -79,8 +81,9 @@ class Policy(unittest.TestCase):
         resources = list(stacks.texts_in(statement.get("Resource", [])))
         return not action.endswith("*") and (
             any("@connections/*" in text or text == "${Pages.Arn}/*" for text in resources)
-            # The policy of an endpoint.
+            # Policies of a key or an endpoint, whose resource is itself.
             or "aws:PrincipalAccount" in json.dumps(statement.get("Condition", {}))
+            or "aws:SourceAccount" in json.dumps(statement.get("Condition", {}))
         )
 
     def test_managed_policies_are_known(self):
@@ -149,7 +152,7 @@ class Policy(unittest.TestCase):
             signs = "accessTokenKey" in json.dumps(variables)
             self.assertEqual(signs, name in ("Join", "Poll", "HoldSeat"), f"{name} and the key that signs")
             has_database = "DATABASE_URL" in variables
-            self.assertEqual(has_database, name in ("Persist", "Admin"), f"{name} and PostgreSQL")
+            self.assertEqual(has_database, name in ("Persist", "Relay", "Admin"), f"{name} and PostgreSQL")
 
     def test_every_function_has_an_alarm(self):
         watched = set()

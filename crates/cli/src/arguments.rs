@@ -7,7 +7,10 @@ use domain::EventId;
 use server::SaleFile;
 
 use crate::crowd::CrowdArguments;
+use crate::import::{CsvArguments, GtfsArguments};
 use crate::opening::Opening;
+use crate::plan::PlanArguments;
+use crate::watch::WatchArguments;
 
 /// Sells scarce seats to far more people than there are seats.
 #[derive(Debug, Parser)]
@@ -37,6 +40,10 @@ pub(crate) struct SystemArguments {
     /// A PostgreSQL to use instead of the local system's
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) database: Option<String>,
+    /// The admin function of a deployed system, by name or ARN; region and credentials are found as the AWS SDK finds
+    /// them: environment, profile, role
+    #[arg(long, global = true, value_name = "NAME", conflicts_with_all = ["data", "redis", "database"])]
+    pub(crate) function: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -70,14 +77,40 @@ pub(crate) enum Command {
     /// anew, and what was held is free. Nobody finds the event until all of it is there. An event that Redis knows is
     /// never touched. May be killed and run again.
     Rebuild(RebuildArguments),
+    /// Watch a sale as it goes: who waits, who is let in, what is taken, with curves
+    ///
+    /// What functions count (joins, polls, refusals) is told by the local system alone; a deployed one tells it to
+    /// `CloudWatch`.
+    Watch(WatchArguments),
     /// Send a crowd through a sale: simulated people over HTTP, behaving as the page does
     ///
     /// They come when the curve says so, however slow the answers are; latency counts from when a call was to be
     /// made. At the end the answers are held against what must never happen and, where the system is found, against
     /// an audit of it. Any violation is exit code 1.
     Crowd(CrowdArguments),
+    /// Plan a sale on paper: waits, load, quotas, what it costs
+    ///
+    /// Three ways to follow a place stand side by side: polls alone, the line's progress from the edge's cache, and
+    /// push near the front, which is what the page does. Nothing is asked of any system.
+    Plan(PlanArguments),
     /// Write reservations to standard output, as PostgreSQL has them
     Export(ExportArguments),
+    /// Is a deployment ready for its opening?
+    ///
+    /// Every function is called behind its alias with what changes nothing, which wakes those that nobody has called
+    /// for weeks; quotas are held against what the sale asks for (`jari plan` tells it). AWS' own variables and files
+    /// name account and region. What is missing is a finding.
+    ///
+    /// Example: jari preflight --stack jari --instances 3000 --requests-per-second 20000
+    Preflight(PreflightArguments),
+    /// Start scheduled functions and empty queues, where functions are hosted without that
+    ///
+    /// `sam local start-lambda` hosts functions that somebody has to call: this command starts Admit and Relay by
+    /// their schedule and delivers messages to Persist, Push and Socket, until Ctrl-C. What a function hands back
+    /// stays in its queue.
+    ///
+    /// Example: jari pump --lambda-endpoint http://127.0.0.1:3001
+    Pump(PumpArguments),
     /// Make a deployment's secrets: a master key, and an RSA key for access tokens
     ///
     /// They are printed as variables, a line each, or written to files that only their owner can read. How to change
@@ -118,6 +151,18 @@ pub(crate) enum EventCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Make a definition of a GTFS feed: the trips of a route on a day
+    ///
+    /// The definition goes to standard output, what was not taken over to standard error. A trip that was left out
+    /// is exit code 1.
+    FromGtfs(GtfsArguments),
+    /// Make a definition of a list of seats
+    ///
+    /// A line a seat: offering, date, section, name, price, row, seat and, where rows are named alike, prefix; or
+    /// with capacity instead of row and seat a section without named seats. Every other column whose name is of
+    /// letters is an attribute of the offering. The definition goes to standard output; a line that was left out is
+    /// told on standard error, and exit code 1.
+    FromCsv(CsvArguments),
     /// Show an event: its state, its rules, its sections
     Show {
         /// The event's id
@@ -172,6 +217,17 @@ pub(crate) enum EventCommand {
         event: EventId,
         /// Whether they are refused
         switch: Switch,
+    },
+    /// Forget an event that is over, or was never opened and has nobody waiting
+    ///
+    /// It leaves Redis once the queues have taken all of its journal. What PostgreSQL has of it stays, and its id is not
+    /// to be had again.
+    Delete {
+        /// The event's id
+        event: EventId,
+        /// How long to wait for the queues, in seconds
+        #[arg(long, value_name = "SECONDS", default_value_t = admin::DEFAULT_PATIENCE_SECONDS)]
+        patience: u32,
     },
     /// Recompute the draw of the line before the opening
     ///
@@ -268,6 +324,47 @@ pub(crate) struct ExportArguments {
     /// Write tokens too: whoever has one acts as its owner
     #[arg(long)]
     pub(crate) with_tokens: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PreflightArguments {
+    /// The stack of template.yaml
+    #[arg(long, value_name = "NAME")]
+    pub(crate) stack: String,
+    /// Instances of all functions at once
+    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    pub(crate) instances: u32,
+    /// Requests a second
+    #[arg(long, value_name = "N", default_value_t = 8_000)]
+    pub(crate) requests_per_second: u32,
+    /// Sockets opened a second
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    pub(crate) connects_per_second: u32,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PumpArguments {
+    /// Where functions are invoked
+    #[arg(long, value_name = "URL")]
+    pub(crate) lambda_endpoint: String,
+    /// Where the queues are
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9324")]
+    pub(crate) queue_endpoint: String,
+    /// The queues are PREFIX-Bookings, PREFIX-Line, PREFIX-Pushes and PREFIX-Gone
+    #[arg(long, value_name = "PREFIX", default_value = "jari")]
+    pub(crate) queue_prefix: String,
+    /// Seconds between two starts of a scheduled function
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub(crate) every: u64,
+    /// End after so many seconds
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) seconds: Option<u64>,
+    /// Print JSON at the end
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -18,7 +18,7 @@ mod verdict;
 mod visit;
 mod witness;
 
-pub(crate) use arguments::CrowdArguments;
+pub(crate) use arguments::{CrowdArguments, Curve, Share, Span};
 
 use std::collections::BTreeMap;
 use std::fs;

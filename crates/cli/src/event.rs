@@ -10,21 +10,24 @@ use crate::Ending;
 use crate::arguments::{ApplyArguments, EventCommand, Switch, SystemArguments};
 use crate::output::{Output, Side, Table, Times, counted, cut, number, signed, span, text};
 use crate::system::{System, refused, unexpected};
-use crate::{check, draw};
+use crate::{check, draw, import};
 
 pub(crate) async fn run(
     system: &SystemArguments,
     command: EventCommand,
     output: &mut Output,
 ) -> anyhow::Result<Ending> {
-    // The one command that needs no system.
-    if let EventCommand::Check { files, json } = &command {
-        return check::run(files, *json, output);
+    // Those that need no system.
+    match &command {
+        EventCommand::Check { files, json } => return check::run(files, *json, output),
+        EventCommand::FromGtfs(arguments) => return import::from_gtfs(arguments, output),
+        EventCommand::FromCsv(arguments) => return import::from_csv(arguments, output),
+        _ => {}
     }
     let system = System::find(system)?;
     let by = user();
     match command {
-        EventCommand::Check { .. } => Ok(Ending::Fine),
+        EventCommand::Check { .. } | EventCommand::FromGtfs(_) | EventCommand::FromCsv(_) => Ok(Ending::Fine),
         EventCommand::Apply(arguments) => apply(&system, arguments, by, output).await,
         EventCommand::List { json } => list(&system, json, output).await,
         EventCommand::Show { event, json } => show(&system, event, json, output).await,
@@ -45,6 +48,9 @@ pub(crate) async fn run(
             let done =
                 if text.trim().is_empty() { "no message" } else { "the message is told with every answer" };
             change(&system, Command::Message { event, text, by }, done, output).await
+        }
+        EventCommand::Delete { event, patience } => {
+            delete(&system, Command::Delete { event, by, patience_seconds: patience }, output).await
         }
         EventCommand::Maintenance { event, switch } => {
             let on = switch == Switch::On;
@@ -75,6 +81,18 @@ async fn change(
     match system.ask(command).await? {
         Ok(Reply::Changed { event, .. }) => {
             output.line(format!("{event}: {done}"))?;
+            Ok(Ending::Fine)
+        }
+        Ok(other) => Err(unexpected(&other)),
+        Err(why) => Ok(refused(&why)),
+    }
+}
+
+async fn delete(system: &System, command: Command, output: &mut Output) -> anyhow::Result<Ending> {
+    match system.ask(command).await? {
+        Ok(Reply::Deleted { event, keys }) => {
+            let keys = counted(keys, "key");
+            output.line(format!("{event}: deleted, {keys} removed from Redis; PostgreSQL keeps its rows"))?;
             Ok(Ending::Fine)
         }
         Ok(other) => Err(unexpected(&other)),

@@ -11,11 +11,17 @@ mod dlq;
 mod draw;
 mod event;
 mod export;
+mod function;
+mod import;
 mod keygen;
 mod opening;
 mod output;
+mod plan;
+mod preflight;
+mod pump;
 mod rebuild;
 mod system;
+mod watch;
 
 use std::io;
 use std::process::ExitCode;
@@ -65,9 +71,13 @@ fn run(arguments: Arguments, output: &mut Output) -> anyhow::Result<Ending> {
             Command::Event { command } => event::run(&system, command, output).await,
             Command::Audit(arguments) => audit::run(&system, arguments, output).await,
             Command::Rebuild(arguments) => rebuild::run(&system, arguments, output).await,
+            Command::Watch(arguments) => watch::run(&system, arguments, output).await,
             Command::Crowd(arguments) => crowd::run(&system, arguments, output).await,
             Command::Dlq { command } => dlq::run(&system, command, output).await,
             Command::Export(arguments) => export::run(&system, arguments, output).await,
+            Command::Preflight(arguments) => preflight::run(arguments, output).await,
+            Command::Pump(arguments) => pump::run(arguments, output).await,
+            Command::Plan(arguments) => plan::run(&arguments, output),
             Command::Keygen(arguments) => keygen::run(&arguments, output),
         }
     })

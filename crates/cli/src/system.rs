@@ -13,20 +13,33 @@ use server::{Options, Running};
 use store::{Store, StoreConfig};
 
 use crate::arguments::{ServeArguments, SystemArguments};
+use crate::function::Function;
 use crate::{Ending, output};
 
 const DEFAULT_DATA: &str = ".local";
 
 /// A system to operate.
 pub(crate) struct System {
-    admin: AdminState,
+    way: Way,
     /// What to say of it where it cannot be reached.
     name: String,
+}
+
+/// How commands get to the admin function's handler: it runs here, or is deployed.
+enum Way {
+    Here(Box<AdminState>),
+    Deployed(Function),
 }
 
 impl System {
     /// The system that the arguments name, else the local one.
     pub(crate) fn find(arguments: &SystemArguments) -> anyhow::Result<Self> {
+        if let Some(name) = &arguments.function {
+            return Ok(Self {
+                way: Way::Deployed(Function::new(name)),
+                name: format!("the function {name}"),
+            });
+        }
         if arguments.redis.is_none() && arguments.database.is_none() {
             return Self::local(arguments);
         }
@@ -39,7 +52,8 @@ impl System {
         // Only a draw needs the key, and says so if there is none.
         let master = MasterKeys::from_env().ok();
         let store = StoreConfig::new(redis, arguments.redis_cluster);
-        Self::of(&store, arguments.database.as_deref(), master, "the system that was named".to_owned())
+        let admin = state(&store, arguments.database.as_deref(), master)?;
+        Ok(Self { way: Way::Here(Box::new(admin)), name: "the system that was named".to_owned() })
     }
 
     fn local(arguments: &SystemArguments) -> anyhow::Result<Self> {
@@ -48,35 +62,41 @@ impl System {
         let name = format!("the local system (process {}, by {})", running.pid, path.display());
         let master = MasterKeys::new(&running.master_key, None)?;
         let store = StoreConfig::new(&running.redis, running.redis_cluster);
-        let system = Self::of(&store, Some(&running.database), Some(master), name)?;
+        let admin = state(&store, Some(&running.database), Some(master))?;
         let records = Records::open(&RecordsConfig::new(&running.database))?;
         let letters = LocalDeadLetters::new(server::dead_letters(data(arguments)), records);
-        Ok(Self { admin: system.admin.with_dead_letters(Box::new(letters)), ..system })
-    }
-
-    fn of(
-        store: &StoreConfig,
-        database: Option<&str>,
-        master: Option<MasterKeys>,
-        name: String,
-    ) -> anyhow::Result<Self> {
-        let admin = AdminState::of(Store::new(store)?, database.map(RecordsConfig::new), master)?;
-        Ok(Self { admin, name })
+        Ok(Self { way: Way::Here(Box::new(admin.with_dead_letters(Box::new(letters)))), name })
     }
 
     /// Carry out a command. An error says that the system could not.
     pub(crate) async fn ask(&self, command: Command) -> anyhow::Result<Result<Reply, Refused>> {
-        self.answered(admin::admin(&self.admin, command).await)
+        self.answered(match &self.way {
+            Way::Here(admin) => admin::admin(admin, command).await,
+            Way::Deployed(function) => return self.asked(function, &command).await,
+        })
     }
 
-    /// Lay out an event anew, and tell how far that has come.
+    /// Lay out an event anew, and tell how far that has come where it is done here.
     pub(crate) async fn rebuild(
         &self,
         event: &EventId,
         by: &str,
         told: &(dyn Fn(Progress) + Send + Sync),
     ) -> anyhow::Result<Result<Reply, Refused>> {
-        self.answered(admin::rebuild(&self.admin, event, by, told).await)
+        self.answered(match &self.way {
+            Way::Here(admin) => admin::rebuild(admin, event, by, told).await,
+            Way::Deployed(function) => {
+                let command = Command::Rebuild { event: event.clone(), by: by.to_owned() };
+                return self.asked(function, &command).await;
+            }
+        })
+    }
+
+    async fn asked(&self, function: &Function, command: &Command) -> anyhow::Result<Result<Reply, Refused>> {
+        Ok(match function.ask(command).await.with_context(|| self.name.clone())? {
+            Reply::Refused(refused) => Err(refused),
+            reply => Ok(reply),
+        })
     }
 
     fn answered(&self, reply: Result<Reply, AdminError>) -> anyhow::Result<Result<Reply, Refused>> {
@@ -114,6 +134,14 @@ pub(crate) fn running(arguments: &SystemArguments) -> anyhow::Result<Running> {
     serde_json::from_str(&text).with_context(|| format!("{} does not read", path.display()))
 }
 
+fn state(
+    store: &StoreConfig,
+    database: Option<&str>,
+    master: Option<MasterKeys>,
+) -> anyhow::Result<AdminState> {
+    Ok(AdminState::of(Store::new(store)?, database.map(RecordsConfig::new), master)?)
+}
+
 /// Says why nothing was done.
 pub(crate) fn refused(refused: &Refused) -> Ending {
     output::complain(refused);
@@ -127,7 +155,10 @@ pub(crate) fn unexpected(reply: &Reply) -> anyhow::Error {
 
 /// Serve until Ctrl-C.
 pub(crate) async fn serve(system: SystemArguments, serve: ServeArguments) -> anyhow::Result<Ending> {
-    let SystemArguments { data, redis, redis_cluster, database } = system;
+    let SystemArguments { data, redis, redis_cluster, database, function } = system;
+    if function.is_some() {
+        bail!("--function names a deployed system, and `jari serve` is one itself: leave it out");
+    }
     let data = data.unwrap_or_else(|| PathBuf::from(DEFAULT_DATA));
     bootstrap::start_telemetry();
     let ServeArguments { port, web, sales } = serve;
@@ -150,6 +181,7 @@ mod tests {
             redis: redis.map(str::to_owned),
             database: database.map(str::to_owned),
             redis_cluster: false,
+            function: None,
         };
         let nowhere = named(Some("/nonexistent"), None, None);
         assert!(failure(&nowhere).contains("start one with `jari serve`"), "{}", failure(&nowhere));

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use admin::{AdminState, Command, Reply};
+use admin::{AdminState, Command, Refused, Reply};
 use anyhow::{Context, bail};
 use domain::sale::Sale;
 use domain::{EventId, Millis};
@@ -86,8 +86,9 @@ impl SaleFile {
             .await
             .with_context(|| format!("cannot apply {}", self.path.display()))?
         {
-            // What runs goes on as it is: an old sale, for one, must not keep the system from starting.
-            Reply::Refused(refused) if is_known => {
+            // What runs goes on as it is: an old sale, for one, must not keep the system from starting, and a lost one
+            // can only be rebuilt while it runs.
+            Reply::Refused(refused) if is_known || matches!(refused, Refused::Recorded { .. }) => {
                 tracing::warn!(file = %self.path.display(), %refused, "the sale stays as it is");
                 Ok(())
             }

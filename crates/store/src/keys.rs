@@ -177,6 +177,11 @@ impl<'a> Keys<'a> {
         format!("ticket:{{{event}}}:{suffix}")
     }
 
+    /// All keys of the event, as SCAN takes it: no character of an id is a wildcard.
+    pub(crate) fn pattern(&self) -> String {
+        format!("ticket:{{{}}}:*", self.event)
+    }
+
     fn of_token(&self, what: &str) -> String {
         debug_assert!(self.token.is_some(), "{what} needs a token");
         let token = self.token.map(|token| token.to_string()).unwrap_or_default();

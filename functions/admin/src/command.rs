@@ -4,7 +4,7 @@ use domain::fact::StreamId;
 use domain::{EventId, Millis, ReservationId};
 use serde::{Deserialize, Serialize};
 
-/// How long an audit waits for differences to vanish, where it is not told.
+/// How long an audit waits for differences to vanish, and a deletion for the queues, where they are not told.
 pub const DEFAULT_PATIENCE_SECONDS: u32 = 10;
 
 /// One request.
@@ -75,6 +75,17 @@ pub enum Command {
         on: bool,
         /// Who asks.
         by: String,
+    },
+    /// Forget a sale that is over or was never opened. What PostgreSQL has of it stays, and its id is not to be had
+    /// again.
+    Delete {
+        /// The event.
+        event: EventId,
+        /// Who asks.
+        by: String,
+        /// How long to wait for the queues to take what is left of its journal.
+        #[serde(default = "default_patience_seconds")]
+        patience_seconds: u32,
     },
     /// Recompute a draw.
     VerifyShuffle {
@@ -233,13 +244,21 @@ mod tests {
             }
         );
         assert_eq!(
+            read(json!({"command": "delete", "event": "concert-2026", "by": "kim", "patienceSeconds": 0})),
+            Command::Delete { event: event.clone(), by: "kim".to_owned(), patience_seconds: 0 }
+        );
+        assert_eq!(
             read(json!({"command": "verify-shuffle", "event": "concert-2026"})),
             Command::VerifyShuffle { event }
         );
         assert_eq!(read(json!({"command": "migrate"})), Command::Migrate);
         assert_eq!(read(json!({"command": "dlq-list"})), Command::DlqList);
         assert_eq!(read(json!({"command": "dlq-replay"})), Command::DlqReplay { ids: Vec::new() });
-        for wrong in [json!({"command": "delete"}), json!({"command": "show", "event": "A b"}), json!({})] {
+        for wrong in [
+            json!({"command": "delete", "event": "e"}),
+            json!({"command": "show", "event": "A b"}),
+            json!({}),
+        ] {
             assert!(serde_json::from_value::<Command>(wrong.clone()).is_err(), "{wrong}");
         }
     }

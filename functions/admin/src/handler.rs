@@ -4,6 +4,7 @@
 mod audit;
 mod command;
 mod dead_letters;
+mod delete;
 mod draw;
 mod export;
 mod finding;
@@ -131,7 +132,7 @@ pub async fn admin(state: &AdminState, command: Command) -> Result<Reply, AdminE
     let store = &state.store;
     match command {
         Command::Apply { definition, opens_at, by } => {
-            publish::apply(store, &definition, opens_at, &by).await
+            publish::apply(state, &definition, opens_at, &by).await
         }
         Command::List => show::list(store).await,
         Command::Show { event } => show::show(state, &event).await,
@@ -142,6 +143,9 @@ pub async fn admin(state: &AdminState, command: Command) -> Result<Reply, AdminE
         Command::Message { event, text, by } => publish::message(store, &event, &text, &by).await,
         Command::Maintenance { event, on, by } => {
             publish::change(store, &event, &by, &StatusChange::Maintenance(on)).await
+        }
+        Command::Delete { event, by, patience_seconds } => {
+            delete::delete(store, &event, &by, patience_seconds).await
         }
         Command::VerifyShuffle { event } => draw::verify(state, &event).await,
         Command::ShuffleList { event, after } => draw::list(state, &event, after).await,

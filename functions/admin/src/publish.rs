@@ -6,9 +6,9 @@ use domain::{EventId, Millis};
 use serde_json::{Value, json};
 use store::{Applied, EventState, StatusChange, Store};
 
-use crate::AdminError;
 use crate::command::Definition;
 use crate::reply::{Refused, Reply};
+use crate::{AdminError, AdminState};
 
 /// How often an edition is made anew because somebody else changed the event meanwhile.
 const TRIES: u32 = 5;
@@ -30,7 +30,7 @@ macro_rules! allowed {
 
 /// Create an event, or bring it to this definition.
 pub(crate) async fn apply(
-    store: &Store,
+    state: &AdminState,
     definition: &Definition,
     opens_at: Option<Millis>,
     by: &str,
@@ -38,6 +38,8 @@ pub(crate) async fn apply(
     allowed!(check_name(by));
     let sale = allowed!(read(definition, opens_at));
     let event = sale.event_id.clone();
+    let store = state.store();
+    allowed!(check_unrecorded(state, &event).await?);
     let make = |known: Option<&EventState>, now| {
         check_times(&sale, known, now)?;
         Ok(sale.clone())
@@ -213,6 +215,16 @@ pub(crate) fn check_name(by: &str) -> Allowed<()> {
     let fits = (1..=MAX_NAME_CHARACTERS).contains(&by.chars().count()) && !by.chars().any(char::is_control);
     let reason = format!("must have 1 to {MAX_NAME_CHARACTERS} characters, none of them control characters");
     if fits { Ok(()) } else { Err(Refused::value("by", reason)) }
+}
+
+/// A sale of this id that Redis does not know was deleted or lost: its places may be sold, and no fact of another one
+/// could be told from its own.
+async fn check_unrecorded(state: &AdminState, event: &EventId) -> Result<Allowed<()>, AdminError> {
+    let Some(records) = &state.records else { return Ok(Ok(())) };
+    if state.store.newest_edition(event).await?.is_some() || records.definition(event).await?.is_none() {
+        return Ok(Ok(()));
+    }
+    Ok(Err(Refused::Recorded { event: event.clone() }))
 }
 
 fn check_pace(per_second: f64) -> Allowed<()> {

@@ -41,6 +41,13 @@ pub enum Reply {
         /// The definition's version.
         version: u64,
     },
+    /// A sale was forgotten.
+    Deleted {
+        /// The event.
+        event: EventId,
+        /// Keys that were removed from Redis.
+        keys: u64,
+    },
     /// A draw was recomputed.
     Verified(DrawReport),
     /// A page of a draw's list.
@@ -104,6 +111,11 @@ pub enum Refused {
         offering_id: OfferingId,
         /// The section.
         section_id: SectionId,
+    },
+    /// PostgreSQL has an event of this id that Redis does not know.
+    Recorded {
+        /// The id.
+        event: EventId,
     },
     /// Others kept changing the event.
     Conflict {
@@ -170,6 +182,11 @@ impl fmt::Display for Refused {
             Self::InUse { offering_id, section_id } => {
                 write!(f, "places of {offering_id}/{section_id} that would go off sale are held or sold")
             }
+            Self::Recorded { event } => write!(
+                f,
+                "PostgreSQL has a sale {event} that Redis does not know: it was deleted, or Redis has lost it; \
+                 choose another id, or rebuild it"
+            ),
             Self::Conflict { event } => write!(f, "others keep changing {event}: try again"),
             Self::InvalidValue { field, reason } => write!(f, "{field} {reason}"),
             Self::NotNow { reason } => f.write_str(reason),
@@ -203,6 +220,12 @@ mod tests {
                 Refused::InUse { offering_id: "A".parse().unwrap(), section_id: "s".parse().unwrap() },
                 "IN_USE",
                 "places of A/s that would go off sale are held or sold",
+            ),
+            (
+                Refused::Recorded { event: id.clone() },
+                "RECORDED",
+                "PostgreSQL has a sale e that Redis does not know: it was deleted, or Redis has lost it; choose \
+                 another id, or rebuild it",
             ),
             (Refused::Conflict { event: id }, "CONFLICT", "others keep changing e: try again"),
             (Refused::value("text", "is long"), "INVALID_VALUE", "text is long"),

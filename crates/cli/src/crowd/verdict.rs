@@ -35,9 +35,10 @@ async fn ask(
 ) -> anyhow::Result<()> {
     let is_elsewhere = crowd.url.is_some()
         && arguments.redis.is_none()
+        && arguments.function.is_none()
         && crate::system::running(arguments).is_ok_and(|running| Some(&running.url) != crowd.url.as_ref());
     if is_elsewhere {
-        bail!("another system runs here; name that one's --redis and --database");
+        bail!("another system runs here; name that one by --function, or --redis and --database");
     }
     let Some(event) = world.event.get() else { bail!("nobody got a place") };
     let event: EventId = event.parse()?;
@@ -55,7 +56,12 @@ async fn ask(
         Err(why) => bail!("{why}"),
     }
     // Waits until facts have arrived, so it comes before the rows are read.
-    let command = Command::Audit { event: event.clone(), patience_seconds: admin::DEFAULT_PATIENCE_SECONDS };
+    let command = Command::Audit {
+        event: event.clone(),
+        patience_seconds: admin::DEFAULT_PATIENCE_SECONDS,
+        repair: false,
+        by: "crowd".to_owned(),
+    };
     match system.ask(command).await? {
         Ok(Reply::Audited(audit)) => {
             report.findings = audit.findings;

@@ -13,9 +13,11 @@ const BANK_SECONDS: f64 = 2.0;
 /// Ticks keep their credit to a thousandth of a person, and round each time.
 const ROUNDING: f64 = 0.5;
 
-/// The order of calls: whoever has not been called yet stands behind all who have.
+/// The order of calls: whoever has not been called yet stands behind all who have. Each epoch begins anew: a loss of
+/// Redis may have forgotten calls, which then come again, and brings places back by their keys.
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
+    epoch: u64,
     head: u64,
     called: HashMap<Token, Called>,
     /// Calls in all.
@@ -33,6 +35,11 @@ impl Turns {
     /// A call of people; facts come in the journal's order.
     pub(crate) fn called(&mut self, fact: &Fact) {
         let What::UserAdmitted { places } = &fact.what else { return };
+        if fact.epoch != self.epoch {
+            self.epoch = fact.epoch;
+            self.head = 0;
+            self.called.clear();
+        }
         for place in places {
             self.admitted += 1;
             let first = Called { score: place.score, times: 0 };

@@ -1,0 +1,466 @@
+//! Inputs → figures: no clock, no network, nothing read.
+
+use serde::Serialize;
+
+use super::arguments::{Assumed, PlanArguments};
+use super::line::{Moment, Sale, Wait};
+use super::prices;
+use crate::crowd::Curve;
+
+/// What a sale asks of the system.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Plan {
+    /// People let in a second.
+    pub(crate) per_second: f64,
+    /// People who can be let in before all is sold.
+    pub(crate) let_in: f64,
+    pub(crate) last_in_seconds: f64,
+    pub(crate) waits: Vec<Wait>,
+    pub(crate) wait_seconds: Quantiles,
+    pub(crate) peak_joins_per_second: f64,
+    pub(crate) peak_waiting: f64,
+    pub(crate) peak_inside: f64,
+    pub(crate) peak_bookings_per_second: f64,
+    /// The three ways to follow a place, side by side.
+    pub(crate) ways: Vec<Way>,
+    pub(crate) redis: Redis,
+    pub(crate) facts_per_second: f64,
+    pub(crate) queue_messages_per_second: f64,
+    pub(crate) rows_per_second: f64,
+    pub(crate) month: Vec<Cost>,
+    pub(crate) month_usd: f64,
+    pub(crate) warnings: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(crate) struct Quantiles {
+    pub(crate) p50: f64,
+    pub(crate) p90: f64,
+    pub(crate) p99: f64,
+    pub(crate) max: f64,
+}
+
+/// A way to follow a place, with what it costs.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Way {
+    pub(crate) name: &'static str,
+    /// All polls of the sale, inside included.
+    pub(crate) polls: f64,
+    pub(crate) peak_polls_per_second: f64,
+    /// Calls of API Gateway, of all kinds.
+    pub(crate) peak_requests_per_second: f64,
+    /// Readings of the line's progress at the edge.
+    pub(crate) peak_edge_per_second: f64,
+    pub(crate) peak_sockets: f64,
+    pub(crate) peak_messages_per_second: f64,
+    /// Environments of all functions at once, and of the busiest one.
+    pub(crate) environments: f64,
+    pub(crate) busiest_environments: f64,
+    /// Environments that must be warm so that Lambda's growth keeps up.
+    pub(crate) must_be_warm: f64,
+    pub(crate) redis_cpu: f64,
+    pub(crate) sale: Vec<Cost>,
+    pub(crate) sale_usd: f64,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Redis {
+    #[serde(rename = "memoryMb")]
+    pub(crate) memory_mb: f64,
+    pub(crate) node: &'static str,
+}
+
+/// A line of a bill, in US dollars.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Cost {
+    pub(crate) what: &'static str,
+    pub(crate) usd: f64,
+}
+
+/// What the page does with a place (docs/page.md).
+const PROGRESS_BEYOND: f64 = 10_000.0;
+const PUSH_WITHIN: f64 = 1_000.0;
+const REREAD_SECONDS: f64 = 600.0;
+const PUSHED_POLL_SECONDS: f64 = 30.0;
+const PUSHED_ACTIVE_POLL_SECONDS: f64 = 10.0;
+/// Facts of somebody who passes through: joined, called, begun, held, booked.
+const FACTS_OF_A_VISIT: f64 = 4.0;
+/// More of Redis' one core, and latency grows.
+const REDIS_CPU_BEARABLE: f64 = 0.6;
+/// Facts wait so long in the journal at worst while all is well.
+const JOURNAL_SECONDS: f64 = 30.0;
+
+/// Calls and the like at one moment, a second.
+#[derive(Debug, Clone, Copy, Default)]
+struct Load {
+    polls: f64,
+    edge: f64,
+    sockets: f64,
+    messages: f64,
+}
+
+type Follow = fn(&Moment) -> Load;
+
+pub(crate) fn plan(arguments: &PlanArguments) -> Plan {
+    let assumed = &arguments.assumed;
+    let sale = sale(arguments);
+    let (mut joins, mut waiting, mut inside) = (0.0_f64, 0.0_f64, 0.0_f64);
+    for moment in sale.moments() {
+        joins = joins.max(moment.joins_per_second);
+        waiting = waiting.max(moment.waiting);
+        inside = inside.max(moment.inside);
+    }
+    let let_in = sale.users.min(sale.can_enter);
+    let bookings = sale.per_second * assumed.buyers.0;
+    let facts = joins + sale.per_second * FACTS_OF_A_VISIT;
+    let ways: [(&str, Follow); 3] = [("polling", polling), ("progress", progress), ("push", push)];
+    let ways: Vec<Way> = ways.map(|(name, follow)| way(name, follow, &sale, assumed)).into();
+    let redis = redis(&sale, let_in, facts, arguments);
+    let month = month(&redis);
+    let mut plan = Plan {
+        per_second: sale.per_second,
+        let_in,
+        last_in_seconds: sale.ends_seconds(),
+        waits: sale.waits(&[0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0]),
+        wait_seconds: Quantiles {
+            p50: sale.wait_quantile(0.5),
+            p90: sale.wait_quantile(0.9),
+            p99: sale.wait_quantile(0.99),
+            max: sale.wait_quantile(1.0),
+        },
+        peak_joins_per_second: joins,
+        peak_waiting: waiting,
+        peak_inside: inside,
+        peak_bookings_per_second: bookings,
+        ways,
+        redis,
+        facts_per_second: facts,
+        // Each booking by itself and with the rest; the rest packed, at least a message a second and queue.
+        queue_messages_per_second: bookings + 2.0 + facts * assumed.fact_bytes / 240_000.0,
+        rows_per_second: facts + bookings,
+        month_usd: month.iter().map(|cost| cost.usd).sum(),
+        month,
+        warnings: Vec::new(),
+    };
+    plan.warnings = warnings(&plan, arguments);
+    plan
+}
+
+fn sale(arguments: &PlanArguments) -> Sale {
+    let assumed = &arguments.assumed;
+    let per_second = arguments.tps * arguments.ratio;
+    Sale {
+        users: f64::from(arguments.users),
+        arrive_seconds: arguments.arrive.0.as_secs_f64(),
+        come: match arguments.curve {
+            Curve::Even => |part| part,
+            Curve::Rush => |part| (1.0 - (-6.91 * part).exp()) / (1.0 - (-6.91_f64).exp()),
+            Curve::Bell => |part| part * part * (3.0 - 2.0 * part),
+        },
+        per_second,
+        can_enter: f64::from(arguments.seats) / assumed.places / assumed.buyers.0.max(1e-9),
+        inside_seconds: assumed.inside,
+        linger_seconds: assumed.linger,
+    }
+}
+
+/// Polls a second of those who stand between two ranks, as `nextPollMs` says.
+fn told(from: f64, to: f64) -> f64 {
+    let mut upper = f64::INFINITY;
+    let mut sum = 0.0;
+    for (passed, interval_ms) in domain::line::INTERVALS {
+        let passed = passed as f64;
+        sum += (to.min(upper) - from.max(passed)).max(0.0) * 1_000.0 / f64::from(interval_ms);
+        upper = passed;
+    }
+    sum
+}
+
+fn inside_polls(moment: &Moment, seconds: f64) -> f64 {
+    moment.inside / seconds
+}
+
+/// Everybody asks as told.
+fn polling(moment: &Moment) -> Load {
+    let active = inside_polls(moment, f64::from(domain::line::ACTIVE_POLL_MS) / 1_000.0);
+    Load { polls: told(0.0, moment.waiting) + active, ..Load::default() }
+}
+
+/// Whoever stands far back reads the line's progress at the edge, and the place each ten minutes; the page's way
+/// where there are no sockets.
+fn progress(moment: &Moment) -> Load {
+    let far = (moment.waiting - PROGRESS_BEYOND).max(0.0);
+    let very_far = (moment.waiting - 100_000.0).max(0.0);
+    let active = inside_polls(moment, f64::from(domain::line::ACTIVE_POLL_MS) / 1_000.0);
+    // The page reads the line's status each ten seconds near the front too.
+    let near = moment.waiting.min(PROGRESS_BEYOND) + moment.inside;
+    Load {
+        polls: told(0.0, moment.waiting.min(PROGRESS_BEYOND)) + far / REREAD_SECONDS + active,
+        edge: (far - very_far) / 5.0 + (very_far + near) / 10.0,
+        ..Load::default()
+    }
+}
+
+/// The same, with a socket for those near the front and inside: the page's way.
+fn push(moment: &Moment) -> Load {
+    let near = moment.waiting.min(PUSH_WITHIN);
+    let without = progress(moment);
+    let saved = told(0.0, near) - near / PUSHED_POLL_SECONDS;
+    let active = inside_polls(moment, f64::from(domain::line::ACTIVE_POLL_MS) / 1_000.0)
+        - inside_polls(moment, PUSHED_ACTIVE_POLL_SECONDS);
+    Load {
+        polls: without.polls - saved - active,
+        sockets: near + moment.inside,
+        // A rank that stands is not told again; while people are let in it does not stand. And the hello of each.
+        messages: if moment.entering > 0.0 { told(0.0, near) } else { 0.0 } + moment.entering * 4.0,
+        ..without
+    }
+}
+
+fn way(name: &'static str, follow: Follow, sale: &Sale, assumed: &Assumed) -> Way {
+    let mut peak = Load::default();
+    let mut sum = Load::default();
+    let (mut requests, mut calls, mut must_be_warm, mut busiest) = (0.0_f64, 0.0, 0.0_f64, 0.0_f64);
+    let mut environments = 0.0_f64;
+    for moment in sale.moments() {
+        let step = moment.seconds;
+        let load = follow(&moment);
+        let acting = moment.entering * assumed.actions;
+        let all = load.polls + moment.joins_per_second + acting;
+        requests = requests.max(all);
+        calls += all * step;
+        for (peak, sum, value) in [
+            (&mut peak.polls, &mut sum.polls, load.polls),
+            (&mut peak.edge, &mut sum.edge, load.edge),
+            (&mut peak.sockets, &mut sum.sockets, load.sockets),
+            (&mut peak.messages, &mut sum.messages, load.messages),
+        ] {
+            *peak = peak.max(value);
+            *sum += value * step;
+        }
+        // join, poll, and those that act are functions of their own, each with growth of its own.
+        let each = [load.polls, moment.joins_per_second, acting, load.messages]
+            .map(|rate| rate / assumed.per_environment);
+        environments = environments.max(each.iter().sum());
+        let most = each.into_iter().fold(0.0, f64::max);
+        busiest = busiest.max(most);
+        let grown = assumed.burst * ((moment.at_seconds / 10.0).floor() + 1.0);
+        must_be_warm = must_be_warm.max(most - grown);
+    }
+    let redis_calls = |load: &Load| load.polls * assumed.exact.0 + load.messages / 50.0;
+    let busy = sale.moments().map(|moment| {
+        let acting = moment.entering * (assumed.actions + 1.0);
+        (redis_calls(&follow(&moment)) + moment.joins_per_second + acting) * assumed.redis_us / 1e6
+    });
+    let costs = costs(&sum, calls, sale, assumed);
+    Way {
+        name,
+        polls: sum.polls,
+        peak_polls_per_second: peak.polls,
+        peak_requests_per_second: requests,
+        peak_edge_per_second: peak.edge,
+        peak_sockets: peak.sockets,
+        peak_messages_per_second: peak.messages,
+        environments: environments.ceil(),
+        busiest_environments: busiest.ceil(),
+        must_be_warm: must_be_warm.ceil(),
+        redis_cpu: busy.fold(0.0, f64::max),
+        sale_usd: costs.iter().map(|cost| cost.usd).sum(),
+        sale: costs,
+    }
+}
+
+/// What the sale itself costs, beside what is paid by the month.
+fn costs(sum: &Load, calls: f64, sale: &Sale, assumed: &Assumed) -> Vec<Cost> {
+    let million = |count: f64, price: f64| count / 1e6 * price;
+    let memory_gb = assumed.memory_mb / 1_024.0;
+    let runs = calls + sum.messages / 10.0;
+    // admit and relay, two overlapping runs each.
+    let ticking_seconds = sale.ends_seconds() * 4.0;
+    let gb_seconds = (runs * assumed.billed_ms / 1_000.0 + ticking_seconds) * memory_gb;
+    let facts = sale.users * FACTS_OF_A_VISIT;
+    // Sent, received and deleted.
+    let queue_calls =
+        3.0 * (sale.users.min(sale.can_enter) + facts * assumed.fact_bytes / 240_000.0 + ticking_seconds);
+    let bytes = (calls + sum.edge + sum.messages / 4.0) * assumed.answer_bytes;
+    [
+        ("API Gateway requests", million(calls, prices::HTTP_API_MILLION)),
+        ("API Gateway messages", million(sum.messages, prices::SOCKET_MESSAGES_MILLION)),
+        ("API Gateway minutes", million(sum.sockets / 60.0, prices::SOCKET_MINUTES_MILLION)),
+        ("Lambda requests", million(runs, prices::LAMBDA_MILLION)),
+        ("Lambda time", gb_seconds * prices::LAMBDA_GB_SECOND),
+        ("CloudFront requests", million(calls + sum.edge, prices::CLOUDFRONT_MILLION)),
+        ("transfer", bytes / 1e9 * prices::TRANSFER_GB),
+        ("SQS", million(queue_calls, prices::SQS_MILLION)),
+    ]
+    .map(|(what, usd)| Cost { what, usd })
+    .into()
+}
+
+fn redis(sale: &Sale, let_in: f64, facts: f64, arguments: &PlanArguments) -> Redis {
+    let assumed = &arguments.assumed;
+    let journal = facts * JOURNAL_SECONDS * assumed.fact_bytes;
+    let waiting = sale.users * assumed.waiter_bytes;
+    let bytes = waiting + let_in * assumed.visitor_bytes + journal + f64::from(arguments.seats) * 100.0;
+    let fits = |node: &&prices::Node| node.memory_gb * 1e9 * (1.0 - prices::NODE_RESERVED) >= bytes;
+    let node = prices::NODES.iter().find(fits).map_or("larger than any node", |node| node.name);
+    Redis { memory_mb: bytes / 1e6, node }
+}
+
+/// What is paid where nothing is sold.
+fn month(redis: &Redis) -> Vec<Cost> {
+    let node = prices::NODES.iter().find(|node| node.name == redis.node).map_or(f64::NAN, |node| node.hour);
+    let month = |hour: f64| hour * prices::HOURS_A_MONTH;
+    // Two schedules, each minute: without an open sale a run ends at once.
+    let runs = 2.0 * 60.0 * prices::HOURS_A_MONTH;
+    [
+        ("Valkey, primary and replica", month(node * prices::NODES_OF_A_SHARD)),
+        ("PostgreSQL, two zones", month(prices::POSTGRES_HOUR)),
+        ("SQS endpoint, two zones", month(prices::ENDPOINT_HOUR * 2.0)),
+        ("schedules", runs / 1e6 * prices::LAMBDA_MILLION + runs * 0.05 * 0.25 * prices::LAMBDA_GB_SECOND),
+    ]
+    .map(|(what, usd)| Cost { what, usd })
+    .into()
+}
+
+fn warnings(plan: &Plan, arguments: &PlanArguments) -> Vec<String> {
+    let assumed = &arguments.assumed;
+    let mut warnings = Vec::new();
+    let round = |number: f64| crate::plan::table::whole(number);
+    for way in &plan.ways {
+        let name = way.name;
+        let mut over = |what: &str, value: f64, quota: f64| {
+            if value > quota {
+                let (value, quota) = (round(value), round(quota));
+                warnings.push(format!("{name}: {value} {what}, the quota is {quota}: raise it"));
+            }
+        };
+        over("API requests/s", way.peak_requests_per_second, assumed.requests_quota);
+        over("environments", way.environments, assumed.environments_quota);
+        if way.must_be_warm > assumed.warm {
+            warnings.push(format!(
+                "{name}: Lambda grows too slowly: have {} environments warm",
+                round(way.must_be_warm)
+            ));
+        }
+        if way.redis_cpu > REDIS_CPU_BEARABLE {
+            warnings.push(format!("{name}: Redis' core is busy {:.0} % of the time", way.redis_cpu * 100.0));
+        }
+    }
+    if plan.per_second > assumed.sockets_quota {
+        let per_second = round(plan.per_second);
+        warnings.push(format!(
+            "push: {per_second} new sockets a second, the quota is {}: raise it",
+            round(assumed.sockets_quota)
+        ));
+    }
+    if plan.redis.node == "larger than any node" {
+        warnings.push("Redis: no node has that much memory".to_owned());
+    }
+    let unserved = f64::from(arguments.users) - plan.let_in;
+    if unserved >= 1.0 {
+        warnings.push(format!("{} people come for nothing: all is sold before their turn", round(unserved)));
+    }
+    warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        plan: PlanArguments,
+    }
+
+    pub(super) fn planned(line: &str) -> Plan {
+        plan(&Line::parse_from(std::iter::once("x").chain(line.split_whitespace())).plan)
+    }
+
+    fn near(value: f64, expected: f64) -> bool {
+        (value - expected).abs() <= expected.abs() * 0.02 + 0.01
+    }
+
+    #[test]
+    fn polls_follow_the_intervals_of_the_ranks() {
+        assert!(near(told(0.0, 100.0), 100.0));
+        assert!(near(told(0.0, 1_000.0), 100.0 + 450.0));
+        assert!(near(told(0.0, 10_000.0), 550.0 + 3_000.0));
+        assert!(near(told(0.0, 200_000.0), 3_550.0 + 18_000.0 + 10_000.0));
+        assert!(near(told(10_000.0, 20_000.0), 2_000.0));
+    }
+
+    #[test]
+    fn the_edge_takes_what_stands_far_back_and_push_what_stands_near() {
+        let plan = planned("--users 1000000 --seats 1000000 --arrive 1m");
+        let [polling, progress, push] = plan.ways.try_into().unwrap_or_else(|_| panic!("three ways"));
+        assert!(polling.peak_polls_per_second > 100_000.0, "{}", polling.peak_polls_per_second);
+        assert!(
+            (5_000.0..9_000.0).contains(&progress.peak_polls_per_second),
+            "{}",
+            progress.peak_polls_per_second
+        );
+        assert!(progress.peak_edge_per_second > 90_000.0);
+        assert!(push.peak_polls_per_second < progress.peak_polls_per_second);
+        assert!(
+            polling.peak_edge_per_second < 1.0 && progress.peak_sockets < 1.0 && push.peak_sockets > 1_000.0
+        );
+        assert!(push.sale_usd < progress.sale_usd + 1.0 && progress.sale_usd < polling.sale_usd);
+    }
+
+    #[test]
+    fn waits_and_the_end_follow_pace_and_places() {
+        let plan = planned("--users 70000 --seats 1000000 --tps 100 --ratio 0.7 --arrive 1s --curve even");
+        assert!(near(plan.wait_seconds.p50, 500.0), "{:?}", plan.wait_seconds);
+        assert!(near(plan.wait_seconds.max, 1_000.0), "{:?}", plan.wait_seconds);
+        assert!(near(plan.last_in_seconds, 1_000.0));
+        let sold = planned("--users 70000 --seats 17000 --places 2 --buyers 85% --arrive 1s");
+        assert!(near(sold.let_in, 10_000.0), "{}", sold.let_in);
+        assert!(sold.warnings.iter().any(|warning| warning.starts_with("60,000 people come for nothing")));
+        assert_eq!(sold.waits.last().and_then(|wait| wait.seconds), None);
+    }
+
+    #[test]
+    fn what_a_quota_does_not_bear_is_a_warning_and_raising_it_ends_it() {
+        let small = planned("--users 1000 --seats 10000");
+        assert_eq!(small.warnings, Vec::<String>::new());
+        let line = "--users 2000000 --seats 10000000 --arrive 10s";
+        let large = planned(line);
+        for part in [
+            "API requests/s, the quota is 10,000",
+            "environments, the quota is 1,000",
+            "polling: Lambda grows too slowly",
+            "Redis' core",
+        ] {
+            assert!(
+                large.warnings.iter().any(|warning| warning.contains(part)),
+                "{part}: {:?}",
+                large.warnings
+            );
+        }
+        let raised = format!("{line} --requests-quota 10000000 --environments-quota 1000000 --warm 1000000");
+        let raised = planned(&raised);
+        assert!(
+            raised.warnings.iter().all(|warning| warning.contains("Redis' core")),
+            "{:?}",
+            raised.warnings
+        );
+    }
+
+    #[test]
+    fn memory_chooses_the_node_and_the_node_the_months_price() {
+        let small = planned("--users 10000");
+        assert_eq!(small.redis.node, "cache.m7g.large");
+        let large = planned("--users 60000000 --arrive 1h");
+        assert_eq!(large.redis.node, "cache.r7g.large");
+        assert!(large.month_usd > small.month_usd + 50.0);
+        let twice = planned("--users 10000000 --waiter-bytes 290").redis.memory_mb;
+        let once = planned("--users 10000000 --waiter-bytes 145").redis.memory_mb;
+        assert!(near(twice - once, 1_450.0), "{once} and {twice}");
+    }
+}
