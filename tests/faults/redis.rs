@@ -108,9 +108,12 @@ fn is_told_to_come_back(answer: &Answer) {
     assert!(answer.header("retry-after").is_some(), "{:?}", answer.headers);
 }
 
+/// Waits as long as a busy machine may need.
 async fn connected(url: &str) -> MultiplexedConnection {
     let client = redis::Client::open(url).expect("a Redis URL");
-    client.get_multiplexed_async_connection().await.expect("Redis takes a connection")
+    let patient = redis::AsyncConnectionConfig::new().set_response_timeout(Some(LONG));
+    let connection = client.get_multiplexed_async_connection_with_config(&patient).await;
+    connection.expect("Redis takes a connection")
 }
 
 async fn ask<T: redis::FromRedisValue>(connection: &mut MultiplexedConnection, command: &Cmd) -> T {
