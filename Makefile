@@ -1,5 +1,5 @@
 # Each target is one line; what it does stands in the script or in Cargo.toml.
-.PHONY: run test mutate sam-local test-sam test-upgrade deploy test-templates test-browser fuzz lint release sockets
+.PHONY: run test mutate sam-local test-sam test-upgrade deploy test-templates test-browser fuzz lint release sockets soak
 .DEFAULT_GOAL := run
 
 run: ## the whole system on http://127.0.0.1:3000 (PORT changes it), both sales loaded
@@ -40,3 +40,6 @@ release: ## target/release/jari
 
 sockets: ## ten thousand open sockets on one server, some dying: minutes
 	@exec infra/local/sockets.sh
+
+soak: ## a sale under load and random faults: minutes (JARI_SOAK_MINUTES, 5) of a seed (JARI_SOAK_SEED)
+	@exec infra/local/soak.sh

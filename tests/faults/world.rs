@@ -214,6 +214,20 @@ impl World {
         }
     }
 
+    /// The schedules go on, and everything written to the queue is delivered, until `reached`.
+    pub(crate) async fn run_until(&self, what: &str, mut reached: impl AsyncFnMut() -> bool) {
+        let (relay, persist) = (self.relay().await, self.persist().await);
+        let run = json!({});
+        tokio::select! {
+            ended = relay.invoke(&run) => panic!("the relay ended: {ended:?}\n{}", relay.said()),
+            () = wait_until(LONG, what, async || {
+                let _ = self.app.store.admit(&self.app.event, store::Load::default()).await;
+                while self.deliver(&persist).await.is_some() {}
+                reached().await
+            }) => {}
+        }
+    }
+
     /// Everything as it should be in the end: a new relay empties the journal, a new persist the queues, and PostgreSQL has
     /// what Redis sold, each reservation once and in its last state.
     pub(crate) async fn settles(&self) {

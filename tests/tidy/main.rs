@@ -2,6 +2,8 @@
 //! against their code when store is built.
 #![cfg(test)]
 
+mod reliability;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
