@@ -122,7 +122,7 @@ async fn names(lambda: &Client, stack: &str) -> anyhow::Result<BTreeMap<String, 
     Ok(found)
 }
 
-/// `jari-HoldSeat-1A2B3C` of the stack `jari` is HoldSeat.
+/// `jari-HoldSeat-1A2B3C` of the stack `jari` is `HoldSeat`.
 fn logical_name<'a>(stack: &str, function: &'a str) -> Option<&'a str> {
     let rest = function.strip_prefix(stack)?.strip_prefix('-')?;
     let (name, suffix) = rest.rsplit_once('-')?;
