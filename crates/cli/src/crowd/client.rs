@@ -32,7 +32,7 @@ const LONGEST_TOLD_SECONDS: f64 = 3_600.0;
 /// Why a call got no success.
 #[derive(Debug, Clone)]
 pub(crate) struct Failure {
-    /// The server's, or OFFLINE, TIMEOUT or BACK_OFF where it did not say one.
+    /// The server's, or `OFFLINE`, `TIMEOUT` or `BACK_OFF` where it did not say one.
     pub(crate) code: String,
     retry_after: Option<Duration>,
     pub(crate) opens_at: Option<i64>,

@@ -2,8 +2,8 @@
 #![allow(clippy::panic, clippy::expect_used, reason = "this is test code: what fails here fails a test")]
 
 mod crowd;
-mod import;
 mod function;
+mod import;
 mod lambda;
 mod plan;
 mod served;
