@@ -136,7 +136,9 @@ impl List {
         attributes: BTreeMap<String, String>,
     ) -> Result<&mut Offering, String> {
         // Lists come by offering: most often it is the last one.
-        let at = if let Some(at) = self.offerings.iter().rposition(|offering| offering.id == id) { at } else {
+        let at = if let Some(at) = self.offerings.iter().rposition(|offering| offering.id == id) {
+            at
+        } else {
             self.offerings.push(Offering {
                 id,
                 date: date.clone(),
@@ -164,14 +166,10 @@ impl List {
 
 impl Offering {
     fn section(&mut self, id: String, name: String, price: u64) -> Result<&mut Section, String> {
-        let at = if let Some(at) = self.sections.iter().rposition(|section| section.id == id) { at } else {
-            self.sections.push(Section {
-                id,
-                name: name.clone(),
-                price,
-                capacity: None,
-                rows: Vec::new(),
-            });
+        let at = if let Some(at) = self.sections.iter().rposition(|section| section.id == id) {
+            at
+        } else {
+            self.sections.push(Section { id, name: name.clone(), price, capacity: None, rows: Vec::new() });
             self.sections.len() - 1
         };
         let section = &mut self.sections[at];

@@ -83,8 +83,8 @@ fn request(path: &str) -> Value {
 /// One check a function.
 pub(super) async fn check(lambda: &Client, stack: &str) -> anyhow::Result<Vec<Check>> {
     let names = &names(lambda, stack).await?;
-    let probes = probes();
-    let probed = probes.iter().map(|probe| async move {
+    let all = probes();
+    let probed = all.iter().map(|probe| async move {
         let Some(function) = names.get(probe.name) else { return absent(probe.name, stack) };
         answers(lambda, function, probe).await
     });
