@@ -135,7 +135,7 @@ async fn a_cancellation_or_payment_that_a_failover_lost_is_not_undone() {
     let (world, app) = (&pair.world, &pair.world.app);
     let book = world.book().await;
     let (one, other) = (world.active().await, world.active().await);
-    let (paid, given_back) = (bought(&book, &one).await, bought(&book, &other).await);
+    let (kept, given_back) = (bought(&book, &one).await, bought(&book, &other).await);
     pair.fall_behind().await;
     let id = given_back["reservationId"].as_str().expect("an id");
     let cancel = Call::new("DELETE", &format!("/api/booking/{id}")).query("token", &other);
@@ -143,7 +143,7 @@ async fn a_cancellation_or_payment_that_a_failover_lost_is_not_undone() {
     assert_eq!((status, &body["data"]["status"]), (200, &json!("CANCELLED")), "{body}");
     let pay = world.pay().await;
     let webhook = App::webhook(&json!({
-        "paymentId": "p-1", "reservationId": paid["reservationId"], "status": "PAID", "amount": paid["amount"],
+        "paymentId": "p-1", "reservationId": kept["reservationId"], "status": "PAID", "amount": kept["amount"],
         "currency": "KRW",
     }));
     let (status, body) = answered(pay.invoke(&webhook.event()).await);

@@ -360,7 +360,7 @@ async fn memory_that_ends_under_load_gives_places_to_those_who_were_told_so() {
         let join = || behind.instance.post("/api/queue/join", json!({}));
         for answer in join_all((0..50).map(|_| join())).await {
             if answer.status == 200 {
-                given += 1
+                given += 1;
             } else {
                 is_told_to_come_back(&answer);
                 refused += 1;

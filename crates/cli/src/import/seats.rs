@@ -129,6 +129,7 @@ impl List {
         }
     }
 
+    #[allow(clippy::needless_pass_by_value, reason = "it becomes the offering's")]
     fn offering(
         &mut self,
         id: String,
@@ -165,6 +166,7 @@ impl List {
 }
 
 impl Offering {
+    #[allow(clippy::needless_pass_by_value, reason = "it becomes the section's")]
     fn section(&mut self, id: String, name: String, price: u64) -> Result<&mut Section, String> {
         let at = if let Some(at) = self.sections.iter().rposition(|section| section.id == id) {
             at
