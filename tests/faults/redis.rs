@@ -362,12 +362,11 @@ async fn memory_that_ends_under_load_gives_places_to_those_who_were_told_so() {
     for _ in 0..200 {
         let join = || behind.instance.post("/api/queue/join", json!({}));
         for answer in join_all((0..50).map(|_| join())).await {
-            match answer.status {
-                200 => given += 1,
-                _ => {
-                    is_told_to_come_back(&answer);
-                    refused += 1;
-                }
+            if answer.status == 200 {
+                given += 1;
+            } else {
+                is_told_to_come_back(&answer);
+                refused += 1;
             }
         }
         if refused > 0 {

@@ -5,6 +5,7 @@
 
 mod arguments;
 mod line;
+mod load;
 mod model;
 mod prices;
 pub(crate) mod table;

@@ -125,6 +125,7 @@ pub(crate) struct Booked {
 /// A reservation as it is read.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[allow(clippy::struct_field_names, reason = "the contract's name")]
 pub(crate) struct Reservation {
     pub(crate) reservation_id: String,
     pub(crate) seats: Vec<String>,

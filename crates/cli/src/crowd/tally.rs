@@ -89,8 +89,8 @@ pub(crate) struct Second {
 /// Longer than this is told as this long.
 const LONGEST_LATENCY_US: u64 = 120_000_000;
 const LONGEST_WAIT_MS: u64 = 7 * 86_400_000;
-/// A crowd may last a day.
-const SECONDS: usize = 86_400;
+/// Later than a day all falls into the last second.
+const SECONDS: usize = 86_399;
 
 /// Everything counted so far.
 #[derive(Clone)]
@@ -157,7 +157,8 @@ impl Tally {
     }
 
     fn in_second(&self, change: impl FnOnce(&mut Counts, usize)) {
-        let second = (self.start.elapsed().as_secs() as usize).min(SECONDS - 1);
+        let second =
+            usize::try_from(self.start.elapsed().as_secs()).map_or(SECONDS, |second| second.min(SECONDS));
         let counts = &mut *self.lock();
         if counts.seconds.len() <= second {
             counts.seconds.resize_with(second + 1, Second::default);

@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn somebody_let_in_before_somebody_ahead_is_seen() {
-        let (second, now) = (Duration::from_secs(1), Instant::now() + Duration::from_secs(60));
+        let (second, now) = (Duration::from_secs(1), Instant::now() + Duration::from_mins(1));
         let witness = Witness::default();
         witness.is_in(10, now);
         witness.waits(9, now, second);

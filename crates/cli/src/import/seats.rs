@@ -129,6 +129,7 @@ impl List {
         }
     }
 
+    #[allow(clippy::needless_pass_by_value, reason = "it becomes the offering's")]
     fn offering(
         &mut self,
         id: String,
@@ -136,17 +137,16 @@ impl List {
         attributes: BTreeMap<String, String>,
     ) -> Result<&mut Offering, String> {
         // Lists come by offering: most often it is the last one.
-        let at = match self.offerings.iter().rposition(|offering| offering.id == id) {
-            Some(at) => at,
-            None => {
-                self.offerings.push(Offering {
-                    id,
-                    date: date.clone(),
-                    attributes: attributes.clone(),
-                    sections: Vec::new(),
-                });
-                self.offerings.len() - 1
-            }
+        let at = if let Some(at) = self.offerings.iter().rposition(|offering| offering.id == id) {
+            at
+        } else {
+            self.offerings.push(Offering {
+                id,
+                date: date.clone(),
+                attributes: attributes.clone(),
+                sections: Vec::new(),
+            });
+            self.offerings.len() - 1
         };
         let offering = &mut self.offerings[at];
         if offering.date != date {
@@ -166,19 +166,13 @@ impl List {
 }
 
 impl Offering {
+    #[allow(clippy::needless_pass_by_value, reason = "it becomes the section's")]
     fn section(&mut self, id: String, name: String, price: u64) -> Result<&mut Section, String> {
-        let at = match self.sections.iter().rposition(|section| section.id == id) {
-            Some(at) => at,
-            None => {
-                self.sections.push(Section {
-                    id,
-                    name: name.clone(),
-                    price,
-                    capacity: None,
-                    rows: Vec::new(),
-                });
-                self.sections.len() - 1
-            }
+        let at = if let Some(at) = self.sections.iter().rposition(|section| section.id == id) {
+            at
+        } else {
+            self.sections.push(Section { id, name: name.clone(), price, capacity: None, rows: Vec::new() });
+            self.sections.len() - 1
         };
         let section = &mut self.sections[at];
         if (section.price, &section.name) != (price, &name) {

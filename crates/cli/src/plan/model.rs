@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use super::arguments::{Assumed, PlanArguments};
-use super::line::{Moment, Sale, Wait};
+use super::line::{Sale, Wait};
+use super::load::{Follow, Load, Sums, polling, progress, push};
 use super::prices;
 use crate::crowd::Curve;
 
@@ -79,29 +80,12 @@ pub(crate) struct Cost {
     pub(crate) usd: f64,
 }
 
-/// What the page does with a place (docs/page.md).
-const PROGRESS_BEYOND: f64 = 10_000.0;
-const PUSH_WITHIN: f64 = 1_000.0;
-const REREAD_SECONDS: f64 = 600.0;
-const PUSHED_POLL_SECONDS: f64 = 30.0;
-const PUSHED_ACTIVE_POLL_SECONDS: f64 = 10.0;
 /// Facts of somebody who passes through: joined, called, begun, held, booked.
 const FACTS_OF_A_VISIT: f64 = 4.0;
 /// More of Redis' one core, and latency grows.
 const REDIS_CPU_BEARABLE: f64 = 0.6;
 /// Facts wait so long in the journal at worst while all is well.
 const JOURNAL_SECONDS: f64 = 30.0;
-
-/// Calls and the like at one moment, a second.
-#[derive(Debug, Clone, Copy, Default)]
-struct Load {
-    polls: f64,
-    edge: f64,
-    sockets: f64,
-    messages: f64,
-}
-
-type Follow = fn(&Moment) -> Load;
 
 pub(crate) fn plan(arguments: &PlanArguments) -> Plan {
     let assumed = &arguments.assumed;
@@ -166,94 +150,9 @@ fn sale(arguments: &PlanArguments) -> Sale {
     }
 }
 
-/// Polls a second of those who stand between two ranks, as `nextPollMs` says.
-fn told(from: f64, to: f64) -> f64 {
-    let mut upper = f64::INFINITY;
-    let mut sum = 0.0;
-    for (passed, interval_ms) in domain::line::INTERVALS {
-        let passed = passed as f64;
-        sum += (to.min(upper) - from.max(passed)).max(0.0) * 1_000.0 / f64::from(interval_ms);
-        upper = passed;
-    }
-    sum
-}
-
-fn inside_polls(moment: &Moment, seconds: f64) -> f64 {
-    moment.inside / seconds
-}
-
-/// Everybody asks as told.
-fn polling(moment: &Moment) -> Load {
-    let active = inside_polls(moment, f64::from(domain::line::ACTIVE_POLL_MS) / 1_000.0);
-    Load { polls: told(0.0, moment.waiting) + active, ..Load::default() }
-}
-
-/// Whoever stands far back reads the line's progress at the edge, and the place each ten minutes; the page's way
-/// where there are no sockets.
-fn progress(moment: &Moment) -> Load {
-    let far = (moment.waiting - PROGRESS_BEYOND).max(0.0);
-    let very_far = (moment.waiting - 100_000.0).max(0.0);
-    let active = inside_polls(moment, f64::from(domain::line::ACTIVE_POLL_MS) / 1_000.0);
-    // The page reads the line's status each ten seconds near the front too.
-    let near = moment.waiting.min(PROGRESS_BEYOND) + moment.inside;
-    Load {
-        polls: told(0.0, moment.waiting.min(PROGRESS_BEYOND)) + far / REREAD_SECONDS + active,
-        edge: (far - very_far) / 5.0 + (very_far + near) / 10.0,
-        ..Load::default()
-    }
-}
-
-/// The same, with a socket for those near the front and inside: the page's way.
-fn push(moment: &Moment) -> Load {
-    let near = moment.waiting.min(PUSH_WITHIN);
-    let without = progress(moment);
-    let saved = told(0.0, near) - near / PUSHED_POLL_SECONDS;
-    let active = inside_polls(moment, f64::from(domain::line::ACTIVE_POLL_MS) / 1_000.0)
-        - inside_polls(moment, PUSHED_ACTIVE_POLL_SECONDS);
-    Load {
-        polls: without.polls - saved - active,
-        sockets: near + moment.inside,
-        // A rank that stands is not told again; while people are let in it does not stand. And the hello of each.
-        messages: if moment.entering > 0.0 { told(0.0, near) } else { 0.0 } + moment.entering * 4.0,
-        ..without
-    }
-}
-
 fn way(name: &'static str, follow: Follow, sale: &Sale, assumed: &Assumed) -> Way {
-    let mut peak = Load::default();
-    let mut sum = Load::default();
-    let (mut requests, mut calls, mut must_be_warm, mut busiest) = (0.0_f64, 0.0, 0.0_f64, 0.0_f64);
-    let mut environments = 0.0_f64;
-    for moment in sale.moments() {
-        let step = moment.seconds;
-        let load = follow(&moment);
-        let acting = moment.entering * assumed.actions;
-        let all = load.polls + moment.joins_per_second + acting;
-        requests = requests.max(all);
-        calls += all * step;
-        for (peak, sum, value) in [
-            (&mut peak.polls, &mut sum.polls, load.polls),
-            (&mut peak.edge, &mut sum.edge, load.edge),
-            (&mut peak.sockets, &mut sum.sockets, load.sockets),
-            (&mut peak.messages, &mut sum.messages, load.messages),
-        ] {
-            *peak = peak.max(value);
-            *sum += value * step;
-        }
-        // join, poll, and those that act are functions of their own, each with growth of its own.
-        let each = [load.polls, moment.joins_per_second, acting, load.messages]
-            .map(|rate| rate / assumed.per_environment);
-        environments = environments.max(each.iter().sum());
-        let most = each.into_iter().fold(0.0, f64::max);
-        busiest = busiest.max(most);
-        let grown = assumed.burst * ((moment.at_seconds / 10.0).floor() + 1.0);
-        must_be_warm = must_be_warm.max(most - grown);
-    }
-    let redis_calls = |load: &Load| load.polls * assumed.exact.0 + load.messages / 50.0;
-    let busy = sale.moments().map(|moment| {
-        let acting = moment.entering * (assumed.actions + 1.0);
-        (redis_calls(&follow(&moment)) + moment.joins_per_second + acting) * assumed.redis_us / 1e6
-    });
+    let Sums { peak, sum, requests, calls, environments, busiest, must_be_warm, redis_cpu } =
+        Sums::of(follow, sale, assumed);
     let costs = costs(&sum, calls, sale, assumed);
     Way {
         name,
@@ -266,7 +165,7 @@ fn way(name: &'static str, follow: Follow, sale: &Sale, assumed: &Assumed) -> Wa
         environments: environments.ceil(),
         busiest_environments: busiest.ceil(),
         must_be_warm: must_be_warm.ceil(),
-        redis_cpu: busy.fold(0.0, f64::max),
+        redis_cpu,
         sale_usd: costs.iter().map(|cost| cost.usd).sum(),
         sale: costs,
     }
@@ -384,15 +283,6 @@ mod tests {
 
     fn near(value: f64, expected: f64) -> bool {
         (value - expected).abs() <= expected.abs() * 0.02 + 0.01
-    }
-
-    #[test]
-    fn polls_follow_the_intervals_of_the_ranks() {
-        assert!(near(told(0.0, 100.0), 100.0));
-        assert!(near(told(0.0, 1_000.0), 100.0 + 450.0));
-        assert!(near(told(0.0, 10_000.0), 550.0 + 3_000.0));
-        assert!(near(told(0.0, 200_000.0), 3_550.0 + 18_000.0 + 10_000.0));
-        assert!(near(told(10_000.0, 20_000.0), 2_000.0));
     }
 
     #[test]

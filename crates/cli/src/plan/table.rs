@@ -28,7 +28,7 @@ pub(crate) fn shown(plan: &Plan, arguments: &PlanArguments) -> String {
     }
     page.push('\n');
     for warning in &plan.warnings {
-        page.push_str(&format!("warning: {warning}\n"));
+        page.extend(["warning: ", warning, "\n"]);
     }
     page + prices::AS_OF + "\n"
 }

@@ -191,7 +191,7 @@ fn a_list_of_seats_becomes_a_sale() {
     let mut text = "offering,date,section,name,price,row,seat,capacity,venue\n".to_owned();
     for row in ["A", "B"] {
         for seat in 1..=4 {
-            text += &format!("C1,2026-10-10,R,R석,165000,{row},{seat},,홀\n");
+            text.extend([&format!("C1,2026-10-10,R,R석,165000,{row},{seat},,홀"), "\n"]);
         }
     }
     text += "C1,2026-10-10,G,입석,99000,,,300,홀\n";
