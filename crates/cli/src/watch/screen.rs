@@ -61,7 +61,8 @@ fn title(summary: &EventSummary, width: u16) -> Vec<Line<'static>> {
 /// One digit behind the point where it says something.
 fn rate(value: Option<f64>) -> String {
     let Some(value) = value else { return "–".to_owned() };
-    let text = format!("{value:.1}");
+    // The sum of nothing is -0.
+    let text = format!("{:.1}", value + 0.0);
     text.strip_suffix(".0").map_or_else(|| text.clone(), str::to_owned)
 }
 
