@@ -98,7 +98,10 @@ local per_second = tonumber(field[4]) * pace_factor
 local journalled = redis.call('XLEN', journal)
 local joins_refused = journalled >= journal_limit or (field[21] == '1' and 2 * journalled > journal_limit)
 
-local since = math.max(tonumber(field[10]), opens_at)
+-- A clock that stepped back further than a late tick explains has been set: the line must not wait until it catches up.
+local ticked_at = tonumber(field[10])
+if ticked_at - now > BANK_MS then ticked_at = now end
+local since = math.max(ticked_at, opens_at)
 local elapsed = math.max(now - since, 0)
 local credit = math.min(tonumber(field[8]) + per_second * elapsed + (compensate and lapsed * 1000 or 0),
   per_second * BANK_MS + PART)
@@ -148,7 +151,7 @@ if status == 'OPEN' and left > 0 and elapsed > 0 then
   pace = pace + (1000 * admitted / elapsed - pace) * (1 - math.exp(-elapsed / PACE_MS))
 end
 redis.call('HSET', meta, 'credit', string.format('%.3f', credit), 'callCredit', string.format('%.3f', call_credit),
-  'clock', math.max(now, tonumber(field[10])), 'headScore', head_score, 'net', net, 'pace',
+  'clock', math.max(now, ticked_at), 'headScore', head_score, 'net', net, 'pace',
   string.format('%.3f', pace), 'paceFactor', tostring(pace_factor), 'joinsRefused', joins_refused and '1' or '0')
 if status == 'OPEN' and not field[15] then redis.call('HSET', meta, 'openedAt', now) end
 local more = (reaped == REAP_LIMIT or lapsed + expired == END_LIMIT or reminded == REMIND_LIMIT or #overdue == OVERDUE_LIMIT or (allowed > count and admitted == count and left > 0))

@@ -37,9 +37,7 @@ local asked, mode, section, price, count = ARGV[6], ARGV[7], ARGV[8], ARGV[9], t
 --@include account
 --@include replay
 --@include stir
-
--- Whoever has not paid is reminded once, in the last quarter of the time there was, at most a day before its end.
-local REMINDER_PART, REMINDER_MS = 4, 86400000
+--@include reminder
 
 local now = clock(now_ms)
 local replayed = replay(idempotency, asked)
@@ -61,7 +59,8 @@ end
 local bought = redis.call('GET', done)
 if bought then
   local known = redis.call('HMGET', reservation, 'request', 'status')
-  if known[1] ~= request or known[2] == 'CANCELLED' or known[2] == 'EXPIRED' then
+  -- What was put back from PostgreSQL does not know how it was asked for.
+  if (known[1] or request) ~= request or known[2] == 'CANCELLED' or known[2] == 'EXPIRED' then
     return { 'ALREADY_BOOKED', bought }
   end
   return repeated(redis.call('HGETALL', reservation))
@@ -121,8 +120,7 @@ if field[9] == 'deferred' then
   status = 'PENDING_PAYMENT'
   due_at = field[10] and tonumber(field[10]) or now + field[11]
   redis.call('ZADD', payment_due, due_at, reservation_id)
-  local lead_ms = math.min(math.floor((due_at - now) / REMINDER_PART), REMINDER_MS)
-  redis.call('ZADD', payment_reminders, due_at - lead_ms, reservation_id)
+  redis.call('ZADD', payment_reminders, reminder(now, due_at), reservation_id)
 end
 local fields = { 'id', reservation_id, 'token', token, 'status', status, 'version', '1', 'items', format_items(items),
   'seatCount', seat_count, 'amount', amount, 'currency', field[12], 'createdAt', now, 'updatedAt', now, 'paymentDueAt',

@@ -19,14 +19,15 @@ local now_ms, token, drawn_score, account = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 --@include limit
 --@include view
 --@include enter
+--@include epoch
 
 local now = clock(now_ms)
 local view, field = read_line(meta, now, 'joinsPerAddressPerSecond', 'preQueue', 'requireAccount',
-  'joinsRefused')
+  'joinsRefused', 'version', 'recoveringSince', 'replicationId')
 if not view then return { 'EVENT_NOT_FOUND' } end
 local retry_after_ms = over_limit(join_rate, field[9])
 if retry_after_ms then return { 'RATE_LIMIT', retry_after_ms } end
-local status, epoch, pre_queue = view[2], view[4], field[10]
+local status, pre_queue = view[2], field[10]
 if status == 'CLOSED' then return { 'EVENT_CLOSED' } end
 if account == '' and field[11] == '1' then return { 'ACCOUNT_REQUIRED' } end
 if status == 'UPCOMING' and pre_queue == 'closed' then return { 'NOT_OPEN', view[3] } end
@@ -51,7 +52,8 @@ if is_new then
     return { 'JOINED', false, { 'CALLED' }, count_line(view, waiting, remaining) }
   end
   if field[12] == '1' then return { 'JOURNAL_FULL' } end
-  number, score = enter(keys, token, account, drawn_score, status, pre_queue, epoch, now)
+  view[4] = tonumber((watch_epoch(keys, field[13], view[4], field[14], field[15], now)))
+  number, score = enter(keys, token, account, drawn_score, status, pre_queue, view[4], now)
 end
 count_line(view, waiting, remaining)
 if is_new and status ~= 'UPCOMING' then

@@ -33,11 +33,11 @@ local key_epoch, key_score, key_number = tonumber(ARGV[8]), tonumber(ARGV[9]), t
 --@include claim
 --@include place
 --@include stir
---@include replication
+--@include epoch
 
 local now = clock(now_ms)
 local view, field = read_line(meta, now, 'joinsPerAddressPerSecond', 'preQueue', 'requireAccount', 'activeMs',
-  'closesAt', 'replicationId', 'joinsRefused')
+  'closesAt', 'replicationId', 'joinsRefused', 'version', 'recoveringSince')
 if not view then return { 'EVENT_NOT_FOUND' } end
 local retry_after_ms = counted ~= '1' and over_limit(join_rate, field[9])
 if retry_after_ms then return { 'RATE_LIMIT', retry_after_ms } end
@@ -56,6 +56,8 @@ local function known(score, place)
 end
 
 local function enter_at_the_end(outcome, entering, owner, drawn)
+  epoch = watch_epoch(keys, field[16], epoch, field[17], field[14], now)
+  view[4] = tonumber(epoch)
   local number, score = enter(keys, entering, owner, drawn, status, pre_queue, epoch, now)
   return answer(outcome, number, waiting_place(keys, entering, score, status))
 end

@@ -55,10 +55,12 @@ if [[ -f .local/services.env ]]; then
 fi
 rm -rf "$reports"
 mkdir -p "$reports"
+# A crowd's connections are open files; many systems start with 1024.
+ulimit -n "$(ulimit -Hn)" 2>/dev/null || true
 
 # The whole workspace each time: a part of it would have its dependencies built once more, with fewer features.
 # With the binaries of the functions that tests/faults kills.
-cargo build --workspace --example with-servers --example serve --bin book --bin relay --bin persist --bin admit
+cargo build --workspace --example with-servers --example serve --bin book --bin relay --bin persist --bin admit --bin pay
 suite single
 if has_nextest; then
     say "documentation"

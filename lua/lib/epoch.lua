@@ -4,7 +4,7 @@
 local NUMBERS_SKIPPED = 1000000
 
 -- Begin the next epoch where Redis is another one than was noted. Returns the epoch, and since when the sale recovers;
--- nil where it does not.
+-- nil where it does not. Also whoever takes a new place asks, so that no number is given out that a lost place has.
 local function watch_epoch(keys, version, epoch, recovering_since, noted_id, now)
   local id = replication_id()
   if not id or id == noted_id then return epoch, recovering_since end

@@ -82,7 +82,7 @@ async fn they_are_told_with_their_reasons_and_moved_back_one_by_one_or_all() {
     );
     assert_eq!(world.recorded().await, [], "looking writes nothing");
 
-    assert_eq!(replay(&state, &[sound.id.clone()]).await, (vec![sound.id.clone()], Vec::new()));
+    assert_eq!(replay(&state, std::slice::from_ref(&sound.id)).await, (vec![sound.id.clone()], Vec::new()));
     let persist = world.persist().await;
     world.deliver_all(&persist).await;
     assert_eq!(world.recorded().await, world.sold().await);

@@ -45,20 +45,6 @@ impl Pair {
         self.world.redis.cut();
     }
 
-    /// The schedules go on, and everything written to the queue is delivered, until `reached`.
-    async fn run_until(&self, what: &str, mut reached: impl AsyncFnMut() -> bool) {
-        let (relay, persist) = (self.world.relay().await, self.world.persist().await);
-        let run = json!({});
-        tokio::select! {
-            ended = relay.invoke(&run) => panic!("the relay ended: {ended:?}\n{}", relay.said()),
-            () = wait_until(LONG, what, async || {
-                let _ = self.world.app.store.admit(&self.world.app.event, store::Load::default()).await;
-                while self.world.deliver(&persist).await.is_some() {}
-                reached().await
-            }) => {}
-        }
-    }
-
     async fn findings(&self) -> Vec<String> {
         let master = MasterKeys::new(MASTER_KEY, None).expect("a master key");
         let records = records::Records::open(&records::RecordsConfig::new(&self.world.database_url));
@@ -106,19 +92,20 @@ async fn what_was_sold_before_a_failover_is_never_sold_again() {
 
     // From the first moment on nobody gets it once more.
     let mut refusals = 0;
-    pair.run_until("the sale goes on", async || {
-        let other = app.book(&third, json!({ "seatCount": 1 })).await;
-        match other.status {
-            503 => refusals += 1,
-            409 => {
-                assert_eq!(other.code(), "SOLD_OUT");
-                return true;
+    pair.world
+        .run_until("the sale goes on", async || {
+            let other = app.book(&third, json!({ "seatCount": 1 })).await;
+            match other.status {
+                503 => refusals += 1,
+                409 => {
+                    assert_eq!(other.code(), "SOLD_OUT");
+                    return true;
+                }
+                _ => panic!("sold twice: {}", other.text),
             }
-            _ => panic!("sold twice: {}", other.text),
-        }
-        false
-    })
-    .await;
+            false
+        })
+        .await;
     assert!(refusals > 0, "the sale waited for what was lost");
 
     let sold = world.sold().await;
@@ -164,14 +151,15 @@ async fn a_cancellation_or_payment_that_a_failover_lost_is_not_undone() {
     pair.fail_over().await;
 
     // Paying once more is how providers ask; it must find what it had said.
-    pair.run_until("the sale goes on", async || match app.send(webhook.clone()).await {
-        again if again.status == 503 => false,
-        again => {
-            assert_eq!(again.data()["status"], "PAID");
-            true
-        }
-    })
-    .await;
+    pair.world
+        .run_until("the sale goes on", async || match app.send(webhook.clone()).await {
+            again if again.status == 503 => false,
+            again => {
+                assert_eq!(again.data()["status"], "PAID");
+                true
+            }
+        })
+        .await;
     let mut states: Vec<ReservationStatus> = world.sold().await.iter().map(|known| known.status).collect();
     states.sort_by_key(|status| status.as_str());
     assert_eq!(states, [ReservationStatus::Cancelled, ReservationStatus::Paid]);
@@ -206,10 +194,11 @@ async fn people_keep_their_places_through_a_failover() {
     let first = ranks[0].as_u64().expect("a rank");
     assert_eq!(ranks, (first..first + 5).map(Value::from).collect::<Vec<_>>());
     assert_eq!(app.poll(&inside).await.data()["status"], "ACTIVE");
-    pair.run_until("the recovery ends", async || {
-        matches!(app.store.recover(&app.event).await, Ok(Ok(store::Recovery::Healthy { epoch: 2 })))
-    })
-    .await;
+    pair.world
+        .run_until("the recovery ends", async || {
+            matches!(app.store.recover(&app.event).await, Ok(Ok(store::Recovery::Healthy { epoch: 2 })))
+        })
+        .await;
     world.settles().await;
     assert_eq!(pair.findings().await, Vec::<String>::new());
 }

@@ -2,11 +2,23 @@
 //! it: docs/reliability.md.
 #![cfg(test)]
 
+// Of another target's: a served system and its callers.
+#[allow(dead_code, reason = "the tests of the system use more of it")]
+#[path = "../system/http.rs"]
+mod http;
+#[allow(dead_code, reason = "the tests of the system use more of it")]
+#[path = "../system/serving.rs"]
+mod serving;
+
+mod capacity;
+mod clocks;
 mod dead_letters;
 mod failover;
 mod outbox;
 mod postgres;
 mod pressure;
 mod proxy;
+mod redis;
+mod soak;
 mod sqs;
 mod world;

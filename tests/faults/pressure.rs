@@ -29,7 +29,7 @@ async fn admission_stops_while_bookings_wait_and_goes_on_when_they_are_written()
             world.send("{}").await;
         }
         wait_until(LONG, "nobody is called", async || state().await.pace_factor <= 0.0).await;
-        let (stopped, _) =
+        let (stopped, ()) =
             (state().await.active, tokio::time::sleep(std::time::Duration::from_secs(3)).await);
         assert_eq!(state().await.active, stopped);
         world.client.purge_queue().queue_url(&world.bookings_url).send().await.expect("SQS forgets");

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use ::outbox::{Backlog, SqsQueue};
 use aws_sdk_sqs::Client;
+use aws_sdk_sqs::types::Message;
 use domain::reservation::Reservation;
 use domain::{EventId, Millis};
 use records::{Records, RecordsConfig};
@@ -15,7 +16,7 @@ use support::{
 };
 
 /// Far more than anything takes here, on a machine that other tests keep busy.
-pub(crate) const LONG: Duration = Duration::from_secs(60);
+pub(crate) const LONG: Duration = Duration::from_mins(1);
 /// Messages that a batch may have.
 const BATCH: i32 = 10;
 /// Until a message that was handed out and not taken off its queue is handed out again.
@@ -175,7 +176,11 @@ impl World {
     /// What Lambda does behind the queue of bookings: hands over what waits, and takes off the queue what was not handed
     /// back. What came of it, and the ids that were handed over; nothing where nothing waits.
     pub(crate) async fn deliver(&self, persist: &Function) -> Option<(Invoked, Vec<String>)> {
-        let receive = self.client.receive_message().queue_url(&self.bookings_url);
+        self.deliver_from(&self.bookings_url, persist).await
+    }
+
+    async fn deliver_from(&self, url: &str, persist: &Function) -> Option<(Invoked, Vec<String>)> {
+        let receive = self.client.receive_message().queue_url(url);
         let receive = receive.max_number_of_messages(BATCH).visibility_timeout(INVISIBLE_SECONDS);
         let messages = receive.send().await.expect("SQS answers").messages.unwrap_or_default();
         if messages.is_empty() {
@@ -184,35 +189,46 @@ impl World {
         let records =
             messages.iter().map(|message| json!({ "messageId": message.message_id, "body": message.body }));
         let invoked = persist.invoke(&json!({ "Records": records.collect::<Vec<_>>() })).await;
-        let ids = messages.iter().map(|message| message.message_id.clone().expect("an id"));
-        let ids: Vec<String> = ids.collect();
         if let Invoked::Answered(answer) = &invoked {
             let failed = handed_back(answer);
-            for message in messages
-                .iter()
-                .filter(|message| !failed.contains(&message.message_id.as_deref().unwrap_or("")))
-            {
+            let is_taken = |message: &&Message| !failed.contains(&message.message_id().unwrap_or_default());
+            for message in messages.iter().filter(is_taken) {
                 let receipt = message.receipt_handle().expect("a receipt");
-                let delete =
-                    self.client.delete_message().queue_url(&self.bookings_url).receipt_handle(receipt);
+                let delete = self.client.delete_message().queue_url(url).receipt_handle(receipt);
                 delete.send().await.expect("deleted");
             }
         }
-        Some((invoked, ids))
+        Some((invoked, messages.into_iter().map(|message| message.message_id.expect("an id")).collect()))
     }
 
-    /// Until the queue of bookings is empty, each of its messages is written.
+    /// Until both queues are empty, each of their messages is written.
     pub(crate) async fn deliver_all(&self, persist: &Function) {
-        wait_until(LONG, "an empty queue", async || {
-            while let Some((invoked, _)) = self.deliver(persist).await {
-                assert_eq!(handed_back(&invoked.answer()), Vec::<&str>::new());
-            }
-            self.messages(&self.bookings_url).await == 0
-        })
-        .await;
+        for url in [&self.bookings_url, &self.line_url] {
+            wait_until(LONG, "an empty queue", async || {
+                while let Some((invoked, _)) = self.deliver_from(url, persist).await {
+                    assert_eq!(handed_back(&invoked.answer()), Vec::<&str>::new());
+                }
+                self.messages(url).await == 0
+            })
+            .await;
+        }
     }
 
-    /// Everything as it should be in the end: a new relay empties the journal, a new persist the queue, and PostgreSQL has
+    /// The schedules go on, and everything written to the queue is delivered, until `reached`.
+    pub(crate) async fn run_until(&self, what: &str, mut reached: impl AsyncFnMut() -> bool) {
+        let (relay, persist) = (self.relay().await, self.persist().await);
+        let run = json!({});
+        tokio::select! {
+            ended = relay.invoke(&run) => panic!("the relay ended: {ended:?}\n{}", relay.said()),
+            () = wait_until(LONG, what, async || {
+                let _ = self.app.store.admit(&self.app.event, store::Load::default()).await;
+                while self.deliver(&persist).await.is_some() {}
+                reached().await
+            }) => {}
+        }
+    }
+
+    /// Everything as it should be in the end: a new relay empties the journal, a new persist the queues, and PostgreSQL has
     /// what Redis sold, each reservation once and in its last state.
     pub(crate) async fn settles(&self) {
         let relay = self.relay().await;

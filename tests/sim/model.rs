@@ -109,6 +109,8 @@ pub(crate) struct Model {
     /// Redis is another one than any tick has seen.
     replaced: bool,
     recovering_since: Option<i64>,
+    /// Who brought the key of its place last.
+    came_back: Option<usize>,
     pub(crate) places: Vec<Place>,
     pub(crate) reservations: Vec<Reservation>,
     /// Account → its place.
@@ -153,6 +155,7 @@ impl Model {
             epoch: 1,
             replaced: false,
             recovering_since: None,
+            came_back: None,
             places: Vec::new(),
             reservations: Vec::new(),
             accounts: BTreeMap::new(),
@@ -205,8 +208,14 @@ impl Model {
     pub(crate) fn step(&mut self, ask: &Ask, got: &Value) -> Result<Expect, String> {
         let learned = &got["data"];
         let answer = match ask {
-            Ask::Join { account } => self.join(account.as_deref(), learned),
-            Ask::Rejoin { who, account } => self.rejoin(*who, account.as_deref(), learned, true),
+            Ask::Join { account } => {
+                self.came_back = None;
+                self.join(account.as_deref(), learned)
+            }
+            Ask::Rejoin { who, account } => {
+                self.came_back = *who;
+                self.rejoin(*who, account.as_deref(), learned, true)
+            }
             Ask::Leave { who } => Ok(self.leave(*who)),
             Ask::Poll { who, .. } => Ok(self.poll(*who)),
             Ask::Progress => Ok(self.progress()),
@@ -306,6 +315,14 @@ impl Model {
         }
     }
 
+    /// The same for whoever came back with a key, which remembers it.
+    fn known_number(&self, who: usize, score: u64) -> Value {
+        match self.number_of(score) {
+            Value::Null if self.came_back == Some(who) => json!(self.places[who].key.number),
+            number => number,
+        }
+    }
+
     fn rank(&self, who: usize) -> Option<usize> {
         let at = self.waiting().iter().position(|(_, at)| *at == who)?;
         self.is_opened().then_some(at + 1)
@@ -374,6 +391,7 @@ impl Model {
     }
 
     fn enter_at_the_end(&mut self, who: usize, account: Option<&str>) {
+        self.watch_epoch();
         self.last_number += 1;
         let token = self.places[who].token;
         let score = match self.rules.pre_queue {
@@ -425,13 +443,15 @@ impl Model {
             self.may_lengthen_the_line()?;
         }
         match state {
-            State::Waiting { score, .. } => Ok(self.joined(who, &self.number_of(score), false, rejoin)),
+            State::Waiting { score, .. } => {
+                Ok(self.joined(who, &self.known_number(who, score), false, rejoin))
+            }
             State::Called { score, claim_by, .. } if claim_by > self.now => {
                 self.claim(who);
-                Ok(self.joined(who, &self.number_of(score), false, rejoin))
+                Ok(self.joined(who, &self.known_number(who, score), false, rejoin))
             }
             State::Active { score, expires_at, .. } if expires_at > self.now => {
-                Ok(self.joined(who, &self.number_of(score), false, rejoin))
+                Ok(self.joined(who, &self.known_number(who, score), false, rejoin))
             }
             State::Called { score, slot, .. } => {
                 if slot {
@@ -441,7 +461,7 @@ impl Model {
                     self.net -= 1;
                     self.places[who].state = State::Waiting { score, reentered: true };
                     self.note(&format!("enter {} - {score} -", self.places[who].token));
-                    return Ok(self.joined(who, &self.number_of(score), false, rejoin));
+                    return Ok(self.joined(who, &self.known_number(who, score), false, rejoin));
                 }
                 Ok(self.requeued(who, owner.as_deref(), rejoin))
             }
@@ -476,7 +496,7 @@ impl Model {
             self.accounts.insert(account.to_owned(), who);
         }
         self.note(&format!("enter {} - {score} {}", self.places[who].token, account.unwrap_or("-")));
-        self.joined(who, &self.number_of(score), false, rejoin)
+        self.joined(who, &self.known_number(who, score), false, rejoin)
     }
 
     fn requeued(&mut self, who: usize, account: Option<&str>, rejoin: bool) -> Expect {
@@ -709,6 +729,10 @@ impl Model {
     fn admit(&mut self, lapsed: usize) -> usize {
         let Rules { per_second, compensate, opens_at, .. } = self.rules;
         let per_second = per_second * self.pace_factor;
+        if self.ticked_at - self.now > 2_000 {
+            // The clock was set.
+            self.ticked_at = self.now;
+        }
         let elapsed = (self.now - self.ticked_at.max(opens_at)).max(0) as f64;
         let back = if compensate { lapsed as f64 * 1_000.0 } else { 0.0 };
         self.credit = (self.credit + per_second * elapsed + back).min(per_second * 2_000.0 + 999.0);

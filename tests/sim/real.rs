@@ -422,6 +422,8 @@ impl Real {
             store.snapshot(&nowhere).await.map(|known| known.map(drop)),
             store.poll(&poll, false).await.map(|known| known.map(drop)),
             store.claim(&nowhere, *UNKNOWN).await.map(|known| known.map(drop)),
+            store.recover(&nowhere).await.map(|known| known.map(drop)),
+            store.recovered(&nowhere, 1).await.map(|known| known.map(drop)),
         ];
         for outcome in outcomes {
             if !matches!(outcome, Ok(Err(Refusal::EventNotFound))) {

@@ -126,7 +126,8 @@ impl<'a> Sim<'a> {
             _ => {
                 if let Some(ask) = settled(command, &self.model) {
                     self.ask(&ask, instance).await?;
-                    if !matches!(ask, Ask::Pass(_) | Ask::Change(_) | Ask::Failover { .. }) {
+                    if !matches!(ask, Ask::Pass(_) | Ask::Change(_) | Ask::Failover { .. } | Ask::Lose { .. })
+                    {
                         self.last.push(ask);
                         self.last.drain(..self.last.len().saturating_sub(REMEMBERED));
                     }
@@ -197,7 +198,8 @@ impl<'a> Sim<'a> {
     }
 
     fn note_try(&mut self, ask: &Ask) {
-        let sells = !self.model.maintenance && !self.model.is_recovering();
+        let is_sale = matches!(ask, Ask::Hold { .. } | Ask::Book { .. });
+        let sells = !self.model.maintenance && !(is_sale && self.model.is_recovering());
         if matches!(self.model.standing(), "OPEN" | "PAUSED") && sells {
             let who = match ask {
                 Ask::Rejoin { who, .. }

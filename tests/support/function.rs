@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Collected, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -20,7 +20,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::Sqs;
 
 /// Longer than any run of a function.
-const INVOCATION_TIMEOUT: Duration = Duration::from_secs(180);
+const INVOCATION_TIMEOUT: Duration = Duration::from_mins(3);
 /// Between two looks whether an instance still lives.
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -181,7 +181,7 @@ async fn answer(request: Request<Incoming>, events: &Events, waiting: &Waiting) 
         return next;
     }
     let path = request.uri().path().to_owned();
-    let body = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+    let body = request.into_body().collect().await.map(Collected::to_bytes).unwrap_or_default();
     let mut parts = path.rsplit('/');
     let (kind, id) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
     if let Some(answer) = lock(&waiting.0).remove(id) {

@@ -35,7 +35,7 @@ pub struct Postgres {
     base_url: String,
     first_database: String,
     /// None when the environment named it.
-    _server: Option<Server>,
+    server: Option<Server>,
 }
 
 impl Postgres {
@@ -43,7 +43,7 @@ impl Postgres {
     pub fn start() -> Self {
         let (server, port, ()) = Server::start("postgres", prepare, |folder, _| ready(folder));
         let base_url = format!("postgres://{USER}@127.0.0.1:{port}/");
-        Self { base_url, first_database: "postgres".to_owned(), _server: Some(server) }
+        Self { base_url, first_database: "postgres".to_owned(), server: Some(server) }
     }
 
     /// The PostgreSQL that all tests of this process share; each takes a [`Postgres::database`].
@@ -59,7 +59,17 @@ impl Postgres {
     fn at(url: &str) -> Self {
         let split = url.rsplit_once('/').filter(|(_, database)| !database.is_empty());
         let (base, database) = split.unwrap_or_else(|| panic!("{url} names no database"));
-        Self { base_url: format!("{base}/"), first_database: database.to_owned(), _server: None }
+        Self { base_url: format!("{base}/"), first_database: database.to_owned(), server: None }
+    }
+
+    /// Ends a PostgreSQL of the caller's at once; what it has written stays.
+    pub fn stop(&mut self) {
+        self.server.as_mut().expect("a PostgreSQL of the caller's").stop();
+    }
+
+    /// Starts it again, on its port and with its files, and waits until it serves.
+    pub fn start_again(&mut self) {
+        self.server.as_mut().expect("a PostgreSQL of the caller's").start_again(ready);
     }
 
     /// The database that is there from the start: `postgres://USER@127.0.0.1:PORT/DATABASE`.

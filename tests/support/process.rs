@@ -14,7 +14,7 @@ const ATTEMPTS: usize = 5;
 const READY_TIMEOUT: Duration = Duration::from_secs(30);
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Runs a server, ends it when the standard input closes, and then removes the server's folder.
+/// Runs a server, ends it when the standard input closes, and then removes the server's folder, unless that is kept.
 ///
 /// The input is a pipe that only the test process holds, so it closes however that process ends, also by SIGKILL.
 /// A parent-death signal would not do: it comes when the *thread* that started the child ends, which for a
@@ -39,9 +39,12 @@ lifeline=$!
 wait "$server"
 code=$?
 kill "$lifeline" 2>/dev/null
-rm -rf -- "$folder"
+[ -e "$folder/kept" ] || rm -rf -- "$folder"
 exit "$code"
 "#;
+
+/// While this lies in a server's folder, the folder outlives the server.
+const KEPT: &str = "kept";
 
 /// A fresh folder, readable by its owner only, and a log in it.
 #[derive(Debug)]
@@ -83,6 +86,7 @@ impl Drop for Folder {
 }
 
 /// What to run, and the signal that ends it without loose ends. Only program and arguments of the command count.
+#[derive(Debug)]
 pub(crate) struct Recipe {
     pub(crate) command: Command,
     pub(crate) stop_signal: &'static str,
@@ -92,6 +96,7 @@ pub(crate) struct Recipe {
 #[derive(Debug)]
 pub(crate) struct Server {
     folder: Folder,
+    recipe: Recipe,
     keeper: Child,
     lifeline: Option<ChildStdin>,
 }
@@ -109,7 +114,7 @@ impl Server {
         for _ in 0..ATTEMPTS {
             let folder = Folder::new(name);
             let (recipe, place) = prepare(&folder);
-            let mut server = Self::spawn(folder, &recipe);
+            let mut server = Self::spawn(folder, recipe);
             let found = poll_blocking(READY_TIMEOUT, || {
                 if server.exited().is_some() {
                     return Some(None);
@@ -124,16 +129,43 @@ impl Server {
         panic!("{name} did not start in {ATTEMPTS} attempts; the last one said:\n{said}");
     }
 
-    fn spawn(folder: Folder, recipe: &Recipe) -> Self {
-        let log = File::create(folder.log_path()).expect("a log in the server's folder");
-        let mut command = Command::new("sh");
-        command.arg("-c").arg(KEEPER).arg("keeper").arg(&folder.path).arg(recipe.stop_signal);
-        command.arg(recipe.command.get_program()).args(recipe.command.get_args()).stdin(Stdio::piped());
-        command.stdout(log.try_clone().expect("the log once more")).stderr(log);
-        // Ctrl-C in a terminal goes to the tests; the server ends by their end.
-        let mut keeper = command.process_group(0).spawn().expect("sh starts a server");
-        let lifeline = keeper.stdin.take();
-        Self { folder, keeper, lifeline }
+    fn spawn(folder: Folder, recipe: Recipe) -> Self {
+        let (keeper, lifeline) = keep(&folder, &recipe);
+        Self { folder, recipe, keeper, lifeline }
+    }
+
+    /// Ends it by its signal. What lies in its folder stays for [`Server::start_again`].
+    pub(crate) fn stop(&mut self) {
+        self.keep_folder()();
+        self.end();
+    }
+
+    /// Keeps its folder beyond its end, from wherever that is called, until [`Server::start_again`].
+    pub(crate) fn keep_folder(&self) -> impl Fn() + Send + 'static {
+        let kept = self.folder.path.join(KEPT);
+        move || drop(File::create(&kept).expect("a file in the server's folder"))
+    }
+
+    /// Starts what was stopped, as it was started and where it lies, and waits until `ready` finds it answering.
+    pub(crate) fn start_again<T>(&mut self, mut ready: impl FnMut(&Folder) -> Option<T>) -> T {
+        let found = poll_blocking(READY_TIMEOUT, || {
+            if self.exited().is_some() {
+                (self.keeper, self.lifeline) = keep(&self.folder, &self.recipe);
+            }
+            ready(&self.folder)
+        });
+        let found = found.unwrap_or_else(|| panic!("no second start; it said:\n{}", self.folder.log()));
+        fs::remove_file(self.folder.path.join(KEPT)).expect("the folder was kept");
+        found
+    }
+
+    fn end(&mut self) {
+        drop(self.lifeline.take());
+        let stopped = poll_blocking(STOP_TIMEOUT, || self.exited());
+        if stopped.is_none() {
+            let _ = self.keeper.kill();
+            let _ = self.keeper.wait();
+        }
     }
 
     fn exited(&mut self) -> Option<ExitStatus> {
@@ -143,13 +175,21 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        drop(self.lifeline.take());
-        let stopped = poll_blocking(STOP_TIMEOUT, || self.exited());
-        if stopped.is_none() {
-            let _ = self.keeper.kill();
-            let _ = self.keeper.wait();
-        }
+        self.end();
     }
+}
+
+fn keep(folder: &Folder, recipe: &Recipe) -> (Child, Option<ChildStdin>) {
+    let log = File::options().create(true).append(true).open(folder.log_path());
+    let log = log.expect("a log in the server's folder");
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(KEEPER).arg("keeper").arg(&folder.path).arg(recipe.stop_signal);
+    command.arg(recipe.command.get_program()).args(recipe.command.get_args()).stdin(Stdio::piped());
+    command.stdout(log.try_clone().expect("the log once more")).stderr(log);
+    // Ctrl-C in a terminal goes to the tests; the server ends by their end.
+    let mut keeper = command.process_group(0).spawn().expect("sh starts a server");
+    let lifeline = keeper.stdin.take();
+    (keeper, lifeline)
 }
 
 /// A program on PATH or in one of the folders where systems keep it off PATH.

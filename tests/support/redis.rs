@@ -90,7 +90,8 @@ struct Node {
     /// Without TLS.
     port: u16,
     url: String,
-    _server: Server,
+    server: Server,
+    is_replica: bool,
 }
 
 /// A running Redis, empty when it starts.
@@ -124,6 +125,16 @@ impl Redis {
         };
         let read_url = (topology == Topology::Replica).then(|| nodes[1].url.clone());
         Self { topology, url: nodes[0].url.clone(), read_url, shared: false, nodes }
+    }
+
+    /// A cluster for the caller alone: a node that owns all slots, and its replica.
+    pub fn start_cluster_pair() -> Self {
+        let topology = Topology::Cluster;
+        // Nodes that know nobody and own nothing yet.
+        let alone = || node(Topology::Cluster3, AppendOnly::Off, None);
+        let nodes = vec![alone(), alone()];
+        paired(&nodes[0], &nodes[1]);
+        Self { topology, url: nodes[0].url.clone(), read_url: None, shared: false, nodes }
     }
 
     /// The Redis that all tests of this process share: other tests' events are in it, and their commands pass
@@ -174,6 +185,43 @@ impl Redis {
     pub fn stop_replica(&mut self) {
         assert_eq!(self.topology, Topology::Replica);
         self.nodes.truncate(1);
+    }
+
+    /// Kills (-9) a node of a Redis of the caller's, by its place in [`Redis::node_urls`]. Its files stay.
+    pub fn kill(&mut self, at: usize) {
+        self.nodes[at].server.stop();
+    }
+
+    /// Starts a killed node again, on its port and with its files, and waits until it serves.
+    pub fn start_again(&mut self, at: usize) {
+        let (topology, node) = (self.topology, &mut self.nodes[at]);
+        let (port, is_replica) = (node.port, node.is_replica);
+        node.server.start_again(|folder| ready(folder, port, topology, is_replica));
+    }
+
+    /// What kills (-9) such a node from wherever it is called; [`Redis::start_again`] follows.
+    pub async fn killer(&self, at: usize) -> impl Fn() + Send + 'static {
+        let keep = self.nodes[at].server.keep_folder();
+        let pid = self.process_id(at).await;
+        move || {
+            keep();
+            signal("KILL", &pid);
+        }
+    }
+
+    /// Stops a node of a Redis of the caller's in its tracks: it holds its connections and says nothing, as a machine that
+    /// has lost its network.
+    pub async fn freeze(&self, at: usize) {
+        signal("STOP", &self.process_id(at).await);
+    }
+
+    async fn process_id(&self, at: usize) -> String {
+        let client = redis::Client::open(self.nodes[at].url.as_str()).expect("a Redis URL");
+        let mut connection = patient(&client).await;
+        let about: String =
+            redis::cmd("INFO").arg("server").query_async(&mut connection).await.expect("Redis answers");
+        let pid = about.lines().find_map(|line| line.strip_prefix("process_id:"));
+        pid.expect("a process id").trim().to_owned()
     }
 
     /// A plain connection to the node that has this key.
@@ -227,6 +275,11 @@ impl Redis {
     }
 }
 
+fn signal(signal: &str, pid: &str) {
+    let signalled = Command::new("kill").args(["-s", signal, pid]).status();
+    assert!(signalled.expect("kill runs").success(), "nobody is {pid}");
+}
+
 /// A connection that waits as long for an answer as a busy machine may need.
 async fn patient(client: &redis::Client) -> MultiplexedConnection {
     let config = AsyncConnectionConfig::new().set_response_timeout(Some(ANSWER_TIMEOUT));
@@ -265,7 +318,7 @@ fn node(topology: Topology, append_only: AppendOnly, primary: Option<u16>) -> No
         Topology::Tls => format!("rediss://:{PASSWORD}@127.0.0.1:{tls_port}/"),
         _ => format!("redis://127.0.0.1:{port}/"),
     };
-    Node { port, url, _server: server }
+    Node { port, url, server, is_replica: primary.is_some() }
 }
 
 fn recipe(
@@ -291,6 +344,7 @@ fn recipe(
         // The default is ten thousand above the port, which may not exist.
         Topology::Cluster | Topology::Cluster3 => {
             command.args(format!("--cluster-enabled yes --cluster-port {other_port}").split(' '));
+            command.args("--repl-diskless-sync-delay 0".split(' '));
         }
         Topology::Replica => {
             command.args("--repl-diskless-sync-delay 0 --replica-serve-stale-data no".split(' '));
@@ -339,24 +393,50 @@ fn ready(folder: &Folder, port: u16, topology: Topology, is_replica: bool) -> Op
 /// Makes a cluster of nodes that do not know each other yet.
 fn joined(nodes: Vec<Node>) -> Vec<Node> {
     const SLOTS: [&str; 3] = ["0 5460", "5461 10922", "10923 16383"];
-    let asked = |node: &Node, command: &str| {
-        let answer = Plain::connect(node.port).and_then(|mut plain| plain.ask(command, 1));
-        assert_eq!(answer, Some(vec!["+OK".to_owned()]), "{command}");
-    };
     for (at, (node, slots)) in nodes.iter().zip(SLOTS).enumerate() {
-        asked(node, &format!("CLUSTER SET-CONFIG-EPOCH {}", at + 1));
-        asked(node, &format!("CLUSTER ADDSLOTSRANGE {slots}"));
-        let bus = Plain::connect(nodes[0].port)
-            .and_then(|mut plain| plain.ask("CONFIG GET cluster-port", 5)?.pop());
-        let bus = bus.expect("the port of the cluster's bus");
+        told(node, &format!("CLUSTER SET-CONFIG-EPOCH {}", at + 1));
+        told(node, &format!("CLUSTER ADDSLOTSRANGE {slots}"));
         if at > 0 {
-            asked(node, &format!("CLUSTER MEET 127.0.0.1 {} {bus}", nodes[0].port));
+            meets(node, &nodes[0]);
         }
     }
     let is_whole = |node: &Node| Plain::connect(node.port).is_some_and(|mut plain| plain.is_whole_cluster());
     let whole = poll_blocking(MEETING_TIMEOUT, || nodes.iter().all(is_whole).then_some(()));
     assert!(whole.is_some(), "three nodes make no cluster");
     nodes
+}
+
+/// Makes a cluster of two: one node owns all slots, the other one follows it.
+fn paired(primary: &Node, replica: &Node) {
+    told(primary, "CLUSTER ADDSLOTSRANGE 0 16383");
+    meets(replica, primary);
+    let id = Plain::connect(primary.port).and_then(|mut plain| plain.ask("CLUSTER MYID", 2)?.pop());
+    let follow = format!("CLUSTER REPLICATE {}", id.expect("a node's id"));
+    // Refused until it knows that id.
+    let knows = poll_blocking(MEETING_TIMEOUT, || {
+        let answer = Plain::connect(replica.port)?.ask(&follow, 1)?.pop()?;
+        (answer == "+OK").then_some(())
+    });
+    assert!(knows.is_some(), "two nodes do not meet");
+    let follows = poll_blocking(MEETING_TIMEOUT, || {
+        let role = Plain::connect(replica.port)?.ask("ROLE", 9)?;
+        role.iter().any(|line| line == "connected").then_some(())
+    });
+    assert!(follows.is_some(), "one node does not follow the other");
+    let is_whole = |node: &Node| Plain::connect(node.port).is_some_and(|mut plain| plain.is_whole_cluster());
+    let whole = poll_blocking(MEETING_TIMEOUT, || (is_whole(primary) && is_whole(replica)).then_some(()));
+    assert!(whole.is_some(), "two nodes make no cluster");
+}
+
+fn told(node: &Node, command: &str) {
+    let answer = Plain::connect(node.port).and_then(|mut plain| plain.ask(command, 1));
+    assert_eq!(answer, Some(vec!["+OK".to_owned()]), "{command}");
+}
+
+fn meets(node: &Node, other: &Node) {
+    let bus = Plain::connect(other.port).and_then(|mut plain| plain.ask("CONFIG GET cluster-port", 5)?.pop());
+    let bus = bus.expect("the port of the cluster's bus");
+    told(node, &format!("CLUSTER MEET 127.0.0.1 {} {bus}", other.port));
 }
 
 /// The protocol by hand: a start has to work without a runtime, and a lone question needs no client.

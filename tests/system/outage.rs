@@ -12,7 +12,7 @@ use support::{Fault, FaultProxy, Postgres, wait_until};
 use crate::deliver::reservations;
 use crate::serving::{Folder, Served};
 
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_mins(1);
 /// Bookings made during the outage: more than twice what may wait.
 const BUYERS: usize = 6;
 

@@ -1,5 +1,6 @@
 //! `serve DATA [SALE…]`: serves on any free port until SIGINT or SIGTERM, or at once when standard input closes, so
-//! that it never outlives the test that started it. `SERVE_DATABASE_URL` names a PostgreSQL to use instead of an own one.
+//! that it never outlives the test that started it. `SERVE_REDIS_URL` and `SERVE_DATABASE_URL` name what to use instead of own
+//! ones.
 
 use std::io;
 use std::process::exit;
@@ -17,7 +18,7 @@ async fn main() -> anyhow::Result<()> {
     let options = Options {
         port: 0,
         data: data.into(),
-        redis: None,
+        redis: std::env::var("SERVE_REDIS_URL").ok(),
         redis_cluster: false,
         database: std::env::var("SERVE_DATABASE_URL").ok(),
         web: None,

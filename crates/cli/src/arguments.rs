@@ -95,6 +95,22 @@ pub(crate) enum Command {
     Plan(PlanArguments),
     /// Write reservations to standard output, as PostgreSQL has them
     Export(ExportArguments),
+    /// Is a deployment ready for its opening?
+    ///
+    /// Every function is called behind its alias with what changes nothing, which wakes those that nobody has called
+    /// for weeks; quotas are held against what the sale asks for (`jari plan` tells it). AWS' own variables and files
+    /// name account and region. What is missing is a finding.
+    ///
+    /// Example: jari preflight --stack jari --instances 3000 --requests-per-second 20000
+    Preflight(PreflightArguments),
+    /// Start scheduled functions and empty queues, where functions are hosted without that
+    ///
+    /// `sam local start-lambda` hosts functions that somebody has to call: this command starts Admit and Relay by
+    /// their schedule and delivers messages to Persist, Push and Socket, until Ctrl-C. What a function hands back
+    /// stays in its queue.
+    ///
+    /// Example: jari pump --lambda-endpoint http://127.0.0.1:3001
+    Pump(PumpArguments),
     /// Make a deployment's secrets: a master key, and an RSA key for access tokens
     ///
     /// They are printed as variables, a line each, or written to files that only their owner can read. How to change
@@ -308,6 +324,47 @@ pub(crate) struct ExportArguments {
     /// Write tokens too: whoever has one acts as its owner
     #[arg(long)]
     pub(crate) with_tokens: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PreflightArguments {
+    /// The stack of template.yaml
+    #[arg(long, value_name = "NAME")]
+    pub(crate) stack: String,
+    /// Instances of all functions at once
+    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    pub(crate) instances: u32,
+    /// Requests a second
+    #[arg(long, value_name = "N", default_value_t = 8_000)]
+    pub(crate) requests_per_second: u32,
+    /// Sockets opened a second
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    pub(crate) connects_per_second: u32,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PumpArguments {
+    /// Where functions are invoked
+    #[arg(long, value_name = "URL")]
+    pub(crate) lambda_endpoint: String,
+    /// Where the queues are
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9324")]
+    pub(crate) queue_endpoint: String,
+    /// The queues are PREFIX-Bookings, PREFIX-Line, PREFIX-Pushes and PREFIX-Gone
+    #[arg(long, value_name = "PREFIX", default_value = "jari")]
+    pub(crate) queue_prefix: String,
+    /// Seconds between two starts of a scheduled function
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub(crate) every: u64,
+    /// End after so many seconds
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) seconds: Option<u64>,
+    /// Print JSON at the end
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

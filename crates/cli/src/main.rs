@@ -17,6 +17,8 @@ mod keygen;
 mod opening;
 mod output;
 mod plan;
+mod preflight;
+mod pump;
 mod rebuild;
 mod system;
 mod watch;
@@ -73,6 +75,8 @@ fn run(arguments: Arguments, output: &mut Output) -> anyhow::Result<Ending> {
             Command::Crowd(arguments) => crowd::run(&system, arguments, output).await,
             Command::Dlq { command } => dlq::run(&system, command, output).await,
             Command::Export(arguments) => export::run(&system, arguments, output).await,
+            Command::Preflight(arguments) => preflight::run(arguments, output).await,
+            Command::Pump(arguments) => pump::run(arguments, output).await,
             Command::Plan(arguments) => plan::run(&arguments, output),
             Command::Keygen(arguments) => keygen::run(&arguments, output),
         }

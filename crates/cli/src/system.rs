@@ -52,7 +52,8 @@ impl System {
         // Only a draw needs the key, and says so if there is none.
         let master = MasterKeys::from_env().ok();
         let store = StoreConfig::new(redis, arguments.redis_cluster);
-        Self::of(&store, arguments.database.as_deref(), master, "the system that was named".to_owned())
+        let admin = state(&store, arguments.database.as_deref(), master)?;
+        Ok(Self { way: Way::Here(Box::new(admin)), name: "the system that was named".to_owned() })
     }
 
     fn local(arguments: &SystemArguments) -> anyhow::Result<Self> {
@@ -61,20 +62,10 @@ impl System {
         let name = format!("the local system (process {}, by {})", running.pid, path.display());
         let master = MasterKeys::new(&running.master_key, None)?;
         let store = StoreConfig::new(&running.redis, running.redis_cluster);
-        let system = Self::of(&store, Some(&running.database), Some(master), name)?;
+        let admin = state(&store, Some(&running.database), Some(master))?;
         let records = Records::open(&RecordsConfig::new(&running.database))?;
         let letters = LocalDeadLetters::new(server::dead_letters(data(arguments)), records);
-        Ok(Self { admin: system.admin.with_dead_letters(Box::new(letters)), ..system })
-    }
-
-    fn of(
-        store: &StoreConfig,
-        database: Option<&str>,
-        master: Option<MasterKeys>,
-        name: String,
-    ) -> anyhow::Result<Self> {
-        let admin = AdminState::of(Store::new(store)?, database.map(RecordsConfig::new), master)?;
-        Ok(Self { way: Way::Here(Box::new(admin)), name })
+        Ok(Self { way: Way::Here(Box::new(admin.with_dead_letters(Box::new(letters)))), name })
     }
 
     /// Carry out a command. An error says that the system could not.
@@ -141,6 +132,14 @@ pub(crate) fn running(arguments: &SystemArguments) -> anyhow::Result<Running> {
         Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
     };
     serde_json::from_str(&text).with_context(|| format!("{} does not read", path.display()))
+}
+
+fn state(
+    store: &StoreConfig,
+    database: Option<&str>,
+    master: Option<MasterKeys>,
+) -> anyhow::Result<AdminState> {
+    Ok(AdminState::of(Store::new(store)?, database.map(RecordsConfig::new), master)?)
 }
 
 /// Says why nothing was done.

@@ -216,7 +216,8 @@ where
     F: Future<Output = Response<Body>> + Send,
 {
     let serve = |event: LambdaEvent<HttpEvent>| {
-        let answer = handler(accept(event.payload));
+        // Boxed, or the futures of handler and runtime in one are deeper than compilers go.
+        let answer = Box::pin(handler(accept(event.payload)));
         async { Ok::<_, lambda_http::Error>(into_event(metrics::flushed(answer).await)) }
     };
     lambda_runtime::run(service_fn(serve)).await

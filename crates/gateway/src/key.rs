@@ -71,9 +71,12 @@ impl PlaceKey {
 
     /// Where `now`, by the functions' clock, lies: the window is two intervals wide.
     pub fn window(&self, now: Millis) -> Window {
-        let wait_ms = self.earliest_at.0.saturating_sub(now.0);
-        if wait_ms > 0 {
-            return Window::TooEarly { wait_ms: u32::try_from(wait_ms).unwrap_or(u32::MAX) };
+        let wait_ms = self.earliest_at.0.saturating_sub(now.0).max(0);
+        match u32::try_from(wait_ms) {
+            Ok(0) => {}
+            Ok(wait_ms) if wait_ms <= self.interval_ms / 2 => return Window::TooEarly { wait_ms },
+            // Longer than anybody was told to wait: who answered has another clock, which must hold up nobody.
+            _ => return Window::Over,
         }
         if now <= self.earliest_at.plus(2 * i64::from(self.interval_ms)) {
             Window::Open

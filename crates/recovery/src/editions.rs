@@ -20,6 +20,7 @@ const VERSIONS_SKIPPED: u64 = 1_000;
 #[derive(Debug, Default)]
 pub(crate) struct Editions {
     newest: Option<Edition>,
+    was_deleted: bool,
     /// Status, message and maintenance.
     pub(crate) standing: Standing,
     /// Why a definition could not be followed.
@@ -32,7 +33,9 @@ impl Editions {
         let mut last: Option<Fact> = None;
         loop {
             let page = records.facts(event, "EVENT_CHANGED", last.as_ref(), PAGE).await?;
-            page.iter().for_each(|fact| editions.changed(&fact.what));
+            for fact in &page {
+                editions.changed(&fact.what);
+            }
             match page.into_iter().next_back() {
                 Some(fact) => last = Some(fact),
                 None => return Ok(editions),
@@ -43,7 +46,15 @@ impl Editions {
     /// A change of the sale; they come in the journal's order.
     pub(crate) fn changed(&mut self, what: &What) {
         let What::EventChanged { change, value, version, definition, .. } = what else { return };
+        if change == "delete" {
+            self.newest = None;
+            self.was_deleted = true;
+        }
         if let Some(definition) = definition {
+            if self.was_deleted {
+                // Whose line and reservations those of PostgreSQL are, nothing tells.
+                self.unreadable = Some(format!("version {version} came after it was deleted"));
+            }
             match self.next(definition, *version) {
                 Ok(edition) => self.newest = Some(edition),
                 Err(reason) => self.unreadable = Some(format!("version {version}: {reason}")),
@@ -74,5 +85,59 @@ impl Editions {
     pub(crate) fn edition(&self) -> Option<Arc<Edition>> {
         let newest = self.newest.clone()?;
         Some(Arc::new(Edition { version: newest.version + VERSIONS_SKIPPED, ..newest }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn changed(change: &str, value: Option<&str>, version: u64, capacity: u32) -> What {
+        let definition = value.is_none().then(|| {
+            let text = format!(
+                r#"{{"eventId": "e", "title": "E", "opensAt": 1790000000000, "closesAt": 1790003600000,
+                    "anonymous": "accepted", "admission": {{"perSecond": 10, "maxActive": 100}},
+                    "offerings": [{{"id": "o", "date": "2026-09-24", "sections": [
+                        {{"id": "g", "name": "G", "price": 10, "capacity": {capacity}}}]}}]}}"#
+            );
+            serde_json::to_value(domain::sale::check(&text).unwrap_or_else(|problems| panic!("{problems:?}")))
+                .ok()
+        });
+        let value = value.map(str::to_owned);
+        let definition = definition.flatten().filter(|_| change != "delete");
+        What::EventChanged { by: "kim".to_owned(), change: change.to_owned(), value, version, definition }
+    }
+
+    fn after(changes: &[What]) -> Editions {
+        let mut editions = Editions::default();
+        for change in changes {
+            editions.changed(change);
+        }
+        editions
+    }
+
+    #[test]
+    fn the_last_edition_counts_and_how_the_sale_last_stood() {
+        let editions = after(&[
+            changed("apply", None, 1, 5),
+            changed("pause", Some("PAUSED"), 1, 5),
+            changed("message", Some("later"), 1, 5),
+            changed("maintenance", Some("1"), 1, 5),
+            changed("apply", None, 2, 9),
+            changed("maintenance", Some("0"), 2, 9),
+        ]);
+        let edition = editions.edition().unwrap();
+        assert_eq!((edition.version, edition.layout.capacity()), (1_002, 9));
+        let expected = Standing { status: "PAUSED".into(), message: "later".into(), maintenance: false };
+        assert_eq!((editions.standing, editions.unreadable), (expected, None));
+    }
+
+    #[test]
+    fn what_was_deleted_is_gone_and_what_came_under_its_name_is_not_taken_for_it() {
+        let mut changes = vec![changed("apply", None, 1, 5), changed("delete", None, 1, 5)];
+        let editions = after(&changes);
+        assert!(editions.edition().is_none() && editions.unreadable.is_none());
+        changes.push(changed("apply", None, 1, 5));
+        assert!(after(&changes).unreadable.is_some_and(|why| why.contains("deleted")));
     }
 }

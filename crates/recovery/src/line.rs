@@ -80,7 +80,9 @@ impl Line {
         let mut after = None;
         loop {
             let page = records.facts_of(event, &KINDS, after, PAGE).await?;
-            page.iter().for_each(|fact| line.add(fact));
+            for fact in &page {
+                line.add(fact);
+            }
             told(line.facts);
             match page.last() {
                 Some(last) => after = Some((last.epoch, last.id)),
@@ -112,10 +114,8 @@ impl Line {
                     self.net += 1;
                 }
             }
-            What::AdmissionLapsed { tokens } => {
-                tokens.iter().for_each(|token| self.ended(*token, Some(fact.at)))
-            }
-            What::AdmissionExpired { tokens } => tokens.iter().for_each(|token| self.ended(*token, None)),
+            What::AdmissionLapsed { tokens } => self.ended(tokens, Some(fact.at)),
+            What::AdmissionExpired { tokens } => self.ended(tokens, None),
             _ => {}
         }
     }
@@ -141,10 +141,12 @@ impl Line {
         }
     }
 
-    fn ended(&mut self, token: Token, lapsed_at: Option<Millis>) {
-        if let Some(Place::Visiting { score, called_at, reentered }) = self.places.get(&token).copied() {
-            let lapsed_at = lapsed_at.filter(|_| !reentered);
-            self.places.insert(token, Place::Over { score, called_at, lapsed_at });
+    fn ended(&mut self, tokens: &[Token], lapsed_at: Option<Millis>) {
+        for token in tokens {
+            if let Some(Place::Visiting { score, called_at, reentered }) = self.places.get(token).copied() {
+                let lapsed_at = lapsed_at.filter(|_| !reentered);
+                self.places.insert(*token, Place::Over { score, called_at, lapsed_at });
+            }
         }
     }
 

@@ -131,7 +131,7 @@ async fn booked(records: &Records, event: &EventId) -> Result<HashSet<Token>, Re
 }
 
 /// What was put back of a line.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct Placed {
     waiting: u64,
     called: u64,

@@ -3,6 +3,7 @@
 //! data folder, unless their addresses are given.
 
 mod events;
+mod lanes;
 mod listener;
 mod page;
 mod queue;
@@ -38,6 +39,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use lanes::Lanes;
 use listener::Functions;
 use page::Page;
 use queue::{Delivered, LocalQueue};
@@ -283,7 +285,8 @@ impl System {
         let access = access(data, running.url.clone())?;
         let keys = KeysState::new(&gate, access.clone());
         let state = State::new(store.clone(), gate, master, access);
-        let functions = Functions { book: BookState { state, outbox: Arc::new(queue.prompt()) }, keys, page };
+        let book = BookState { state, outbox: Arc::new(queue.prompt()) };
+        let functions = Functions { book, keys, page, lanes: Lanes::new() };
         let journal_limit = config::journal_limit()?;
         Ok(Self { functions: Arc::new(functions), store, queue, admin, journal_limit })
     }

@@ -23,6 +23,7 @@ use pay::PayState;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 
+use crate::lanes::{self, Lanes};
 use crate::page::Page;
 use crate::sockets::{self, Hub};
 use crate::{events, stopped};
@@ -44,6 +45,7 @@ pub(crate) struct Functions {
     pub(crate) book: BookState,
     pub(crate) keys: KeysState,
     pub(crate) page: Page,
+    pub(crate) lanes: Lanes,
 }
 
 impl Functions {
@@ -55,8 +57,16 @@ impl Functions {
         PayState { store: &self.state().store, gate: &self.state().gate, outbox: self.book.outbox.as_ref() }
     }
 
-    /// The answer of the route's function; a path without one is poll's matter, as `$default` is when deployed.
+    /// The function's answer, where there is room for the request.
     async fn answer(&self, request: Request) -> Response<Body> {
+        match self.lanes.enter(&request) {
+            Some(_until_answered) => self.answer_of_function(request).await,
+            None => lanes::refuse(&self.state().gate, &request).await,
+        }
+    }
+
+    /// The answer of the route's function; a path without one is poll's matter, as `$default` is when deployed.
+    async fn answer_of_function(&self, request: Request) -> Response<Body> {
         let function = routes::of(&request).map_or("poll", |(route, _)| route.function);
         match function {
             "join" => join::handle(self.state(), request).await,

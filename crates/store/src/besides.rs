@@ -50,8 +50,12 @@ pub struct Besides {
 impl Store {
     /// What stands beside the places of a snapshot, read after it.
     pub async fn besides(&self, event: &EventId, snapshot: &Snapshot) -> Result<Besides, StoreError> {
-        let active: Vec<Token> =
-            self.scan("ZSCAN", event, KeyName::Active).await?.keys().filter_map(parsed).collect();
+        let active: Vec<Token> = self
+            .scan("ZSCAN", event, KeyName::Active)
+            .await?
+            .keys()
+            .filter_map(|token| token.parse().ok())
+            .collect();
         let holders = snapshot.holds.iter().filter_map(|(unit, hold)| holder_of(unit, hold));
         let tokens: BTreeSet<Token> = holders.chain(active.iter().copied()).collect();
         let sessions = self.held_sessions(event, tokens).await?;
@@ -157,8 +161,4 @@ impl Store {
         let last: Vec<String> = self.read("ZRANGE", &command).await?;
         Ok(last.get(1).and_then(|score| score.parse().ok()))
     }
-}
-
-fn parsed(token: &String) -> Option<Token> {
-    token.parse().ok()
 }

@@ -2,17 +2,21 @@
 //! Where reading has an address of its own, one more for that.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use redis::aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig};
 use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
 use redis::cluster_read_routing::RandomReplicaStrategy;
-use redis::{Client, Cmd, FromRedisValue, RedisError, TlsCertificates, Value};
-use tokio::sync::OnceCell;
+use redis::{Client, Cmd, ErrorKind, FromRedisValue, RedisError, ServerErrorKind, TlsCertificates, Value};
+use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use crate::{Bench, Store, StoreError};
+
+/// A connection that has answered nothing for so long is left for another one.
+const SILENCE_MS: u64 = 1_000;
 
 /// How to reach Redis.
 #[derive(Debug, Clone)]
@@ -63,9 +67,28 @@ enum Reads {
 }
 
 /// Connects when first used: a function that may not need Redis does not wait for it.
-pub(crate) enum Connection {
-    Single { client: Box<Client>, config: Box<ConnectionManagerConfig>, manager: OnceCell<ConnectionManager> },
-    Cluster { client: Box<ClusterClient>, connection: OnceCell<ClusterConnection> },
+pub(crate) struct Connection {
+    target: Target,
+    link: Mutex<Option<Arc<Link>>>,
+}
+
+/// What is connected to.
+enum Target {
+    Single { client: Box<Client>, config: Box<ConnectionManagerConfig> },
+    Cluster(Box<ClusterClient>),
+}
+
+/// A way to Redis that mends itself where it breaks, and is left where it only falls silent.
+struct Link {
+    way: Way,
+    opened: Instant,
+    /// The last answer, since it was opened.
+    heard_ms: AtomicU64,
+}
+
+enum Way {
+    Single(ConnectionManager),
+    Cluster(ClusterConnection),
 }
 
 impl Connection {
@@ -79,57 +102,103 @@ impl Connection {
     }
 
     fn to(url: &str, config: &StoreConfig, reads: Reads) -> Result<Self, StoreError> {
-        let is_tls = url.starts_with("rediss:");
-        if is_tls {
-            install_tls_provider();
-        }
-        let certificates = config
-            .ca
-            .as_ref()
-            .filter(|_| is_tls)
-            .map(|ca| TlsCertificates { client_tls: None, root_cert: Some(ca.as_bytes().to_vec()) });
-        if config.cluster {
-            let client = cluster_client(url, config, certificates, reads).map_err(StoreError::Config)?;
-            return Ok(Self::Cluster { client: Box::new(client), connection: OnceCell::new() });
-        }
-        let manager = ConnectionManagerConfig::new()
-            .set_connection_timeout(Some(config.connect_timeout))
-            .set_response_timeout(Some(config.answer_timeout))
-            .set_number_of_retries(1)
-            .set_min_delay(Duration::from_millis(20))
-            .set_max_delay(Duration::from_millis(200));
-        let client = match certificates {
-            Some(certificates) => Client::build_with_tls(url, certificates),
-            None => Client::open(url),
-        };
-        let client = client.map_err(StoreError::Config)?;
-        Ok(Self::Single { client: Box::new(client), config: Box::new(manager), manager: OnceCell::new() })
+        let target = target(url, config, reads).map_err(StoreError::Config)?;
+        Ok(Self { target, link: Mutex::default() })
     }
 
     pub(crate) async fn send(&self, command: &Cmd) -> Result<Value, RedisError> {
         let asked_at = Instant::now();
-        let reply = self.send_once(command).await;
+        let answer = self.send_once(command).await;
         metrics::REDIS_LATENCY.observe(asked_at.elapsed());
+        answer
+    }
+
+    async fn send_once(&self, command: &Cmd) -> Result<Value, RedisError> {
+        let link = self.link().await?;
+        let answer = link.send(command).await;
+        if link.is_lost(&answer) {
+            self.leave(&link).await;
+        }
+        answer
+    }
+
+    /// The one that is open, or a new one.
+    async fn link(&self) -> Result<Arc<Link>, RedisError> {
+        let mut link = self.link.lock().await;
+        if let Some(link) = &*link {
+            return Ok(Arc::clone(link));
+        }
+        let way = match &self.target {
+            Target::Single { client, config } => {
+                Way::Single(ConnectionManager::new_lazy_with_config((**client).clone(), (**config).clone())?)
+            }
+            Target::Cluster(client) => Way::Cluster(client.get_async_connection().await?),
+        };
+        let opened = Arc::new(Link { way, opened: Instant::now(), heard_ms: AtomicU64::new(0) });
+        *link = Some(Arc::clone(&opened));
+        Ok(opened)
+    }
+
+    /// The next command opens another one, unless somebody has done so already.
+    async fn leave(&self, lost: &Arc<Link>) {
+        let mut link = self.link.lock().await;
+        if link.as_ref().is_some_and(|link| Arc::ptr_eq(link, lost)) {
+            *link = None;
+        }
+    }
+}
+
+impl Link {
+    async fn send(&self, command: &Cmd) -> Result<Value, RedisError> {
+        let reply = match &self.way {
+            Way::Single(manager) => manager.clone().send_packed_command(command).await,
+            Way::Cluster(connection) => connection.clone().req_packed_command(command).await,
+        };
         // An error that the server answers is a value until it is asked for.
         reply?.extract_error()
     }
 
-    async fn send_once(&self, command: &Cmd) -> Result<Value, RedisError> {
-        match self {
-            Self::Single { client, config, manager } => {
-                let manager = manager
-                    .get_or_try_init(|| async {
-                        ConnectionManager::new_lazy_with_config((**client).clone(), (**config).clone())
-                    })
-                    .await?;
-                manager.clone().send_packed_command(command).await
+    /// Whether it leads nowhere, though it is open: a node that died with its machine never closed it, and one that became
+    /// a replica keeps it. The address leads elsewhere by then.
+    fn is_lost(&self, answer: &Result<Value, RedisError>) -> bool {
+        let open_ms = u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX);
+        match answer {
+            Ok(_) => {
+                self.heard_ms.store(open_ms, Ordering::Relaxed);
+                false
             }
-            Self::Cluster { client, connection } => {
-                let connection = connection.get_or_try_init(|| client.get_async_connection()).await?;
-                connection.clone().req_packed_command(command).await
+            Err(error) if error.is_timeout() => {
+                open_ms.saturating_sub(self.heard_ms.load(Ordering::Relaxed)) >= SILENCE_MS
             }
+            Err(error) => error.kind() == ErrorKind::Server(ServerErrorKind::ReadOnly),
         }
     }
+}
+
+fn target(url: &str, config: &StoreConfig, reads: Reads) -> Result<Target, RedisError> {
+    let is_tls = url.starts_with("rediss:");
+    if is_tls {
+        install_tls_provider();
+    }
+    let certificates = config
+        .ca
+        .as_ref()
+        .filter(|_| is_tls)
+        .map(|ca| TlsCertificates { client_tls: None, root_cert: Some(ca.as_bytes().to_vec()) });
+    if config.cluster {
+        return Ok(Target::Cluster(Box::new(cluster_client(url, config, certificates, reads)?)));
+    }
+    let manager = ConnectionManagerConfig::new()
+        .set_connection_timeout(Some(config.connect_timeout))
+        .set_response_timeout(Some(config.answer_timeout))
+        .set_number_of_retries(1)
+        .set_min_delay(Duration::from_millis(20))
+        .set_max_delay(Duration::from_millis(200));
+    let client = match certificates {
+        Some(certificates) => Client::build_with_tls(url, certificates),
+        None => Client::open(url),
+    };
+    Ok(Target::Single { client: Box::new(client?), config: Box::new(manager) })
 }
 
 fn cluster_client(
@@ -155,7 +224,6 @@ fn cluster_client(
 
 /// Whether the same command may succeed later: the connection broke, Redis loads, is full, or is no master now.
 fn is_passing(error: &RedisError) -> bool {
-    use redis::{ErrorKind, ServerErrorKind};
     if error.is_io_error() || error.is_timeout() || error.is_connection_dropped() || error.is_cluster_error()
     {
         return true;
@@ -171,6 +239,8 @@ fn is_passing(error: &RedisError) -> bool {
                 | ServerErrorKind::Moved
                 | ServerErrorKind::Ask
         ),
+        // No node that has the slot can be reached.
+        ErrorKind::ClusterConnectionNotFound => true,
         _ => matches!(error.code(), Some("OOM" | "BUSY" | "NOREPLICAS" | "MISCONF")),
     }
 }

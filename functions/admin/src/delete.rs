@@ -51,20 +51,19 @@ pub(crate) async fn delete(
 fn reason(event: &EventId, deletion: Deletion) -> String {
     match deletion {
         Deletion::Ongoing { status: SaleStatus::Upcoming, waiting, .. } if waiting > 0 => {
-            format!("{waiting} people wait for {event} to open: close it first")
+            format!("people who wait for {event} to open: {waiting}; close it first")
         }
-        Deletion::Ongoing { active, .. } if active > 0 => {
-            format!("{active} people are still inside of {event}: wait until their time is over")
+        Deletion::Ongoing { status: SaleStatus::Closed, active, .. } if active > 0 => {
+            format!("people still inside of {event}: {active}; wait until their time is over")
         }
-        Deletion::Ongoing { unpaid, .. } if unpaid > 0 => {
-            format!("{unpaid} reservations of {event} are yet to be paid: wait until they are, or are over")
+        Deletion::Ongoing { status: SaleStatus::Closed, unpaid, .. } => {
+            format!("reservations of {event} yet to be paid: {unpaid}; wait until they are, or are over")
         }
         Deletion::Ongoing { status, .. } => {
             format!("{event} is {}: close it first", status.as_str().to_lowercase())
         }
         Deletion::Noted { journal } => format!(
-            "no queue has taken {journal} facts of {event} yet, and they would be lost: ask again once the relay \
-             has passed them on"
+            "facts of {event} that no queue has taken yet: {journal}; ask again once the relay has passed them on"
         ),
         Deletion::Deleted => format!("{event} is deleted"),
     }
@@ -80,10 +79,13 @@ mod tests {
         let ongoing = |status, waiting, active, unpaid| {
             reason(&event, Deletion::Ongoing { status, waiting, active, unpaid })
         };
-        assert_eq!(ongoing(SaleStatus::Open, 9, 0, 0), "e is open: close it first");
-        assert_eq!(ongoing(SaleStatus::Upcoming, 2, 0, 0), "2 people wait for e to open: close it first");
-        assert!(ongoing(SaleStatus::Closed, 2, 3, 4).starts_with("3 people are still inside"));
-        assert!(ongoing(SaleStatus::Closed, 2, 0, 4).starts_with("4 reservations of e are yet to be paid"));
-        assert!(reason(&event, Deletion::Noted { journal: 7 }).contains("7 facts"));
+        assert_eq!(ongoing(SaleStatus::Open, 9, 1, 2), "e is open: close it first");
+        assert_eq!(
+            ongoing(SaleStatus::Upcoming, 2, 0, 0),
+            "people who wait for e to open: 2; close it first"
+        );
+        assert!(ongoing(SaleStatus::Closed, 2, 3, 4).starts_with("people still inside of e: 3;"));
+        assert!(ongoing(SaleStatus::Closed, 2, 0, 4).starts_with("reservations of e yet to be paid: 4;"));
+        assert!(reason(&event, Deletion::Noted { journal: 7 }).contains("no queue has taken yet: 7;"));
     }
 }

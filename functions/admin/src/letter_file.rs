@@ -69,7 +69,9 @@ impl LetterFile {
 
 /// The same message has the same name.
 fn id_of(body: &str) -> String {
-    Sha256::digest(body).iter().take(ID_BYTES).map(|byte| format!("{byte:02x}")).collect()
+    let mut id = domain::shuffle::hex(&Sha256::digest(body));
+    id.truncate(2 * ID_BYTES);
+    id
 }
 
 /// Dead letters of a file. There is no queue to move them to: they are written, and leave the file once they are.

@@ -44,7 +44,7 @@ async fn rejoin(state: &State, request: &Request) -> Answer {
     let (token, mut joined) =
         state.store.rejoin(&rejoin, proven, draw(Token::random()), draw).await.answered()?;
     count(&joined);
-    if joined.joined_at.is_none() && joined.ticket_number.is_none() {
+    if joined.joined_at.is_none() && joined.ticket_number.is_none() && token == rejoin.token {
         // A drawn place: only its key remembers when it came.
         joined.ticket_number = key.and_then(|key| key.ticket_number);
     }

@@ -47,7 +47,9 @@ fn what_must_never_happen_is_exit_code_1() {
     let served = Served::with("broken", &sale(50, "1-9", 500));
     let url = served.running()["redis"].as_str().expect("an address").to_owned();
     let mut redis = redis::Client::open(url).and_then(|client| client.get_connection()).expect("Redis");
-    let broken = redis::cmd("INCRBY").arg("ticket:{train-1}:seats:remaining").arg(3).exec(&mut redis);
+    let event = "train-1".parse().expect("an event id");
+    let remaining = store::Keys::of(&event).name(store::KeyName::Remaining);
+    let broken = redis::cmd("INCRBY").arg(remaining).arg(3).exec(&mut redis);
     broken.expect("a counter");
     let output =
         served.jari(&["crowd", "--users", "20", "--arrive", "10s", "--think", "1s", "--speed", "10"]);

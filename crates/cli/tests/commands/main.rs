@@ -2,9 +2,11 @@
 #![allow(clippy::panic, clippy::expect_used, reason = "this is test code: what fails here fails a test")]
 
 mod crowd;
+mod dlq;
 mod function;
 mod import;
 mod lambda;
+mod operations;
 mod plan;
 mod served;
 mod watch;

@@ -27,6 +27,12 @@ pub(crate) fn jari(arguments: &[&str]) -> Output {
     command.args(arguments).stdin(Stdio::null()).output().expect("jari runs")
 }
 
+/// The folder in which `jari` lies, for PATH.
+pub(crate) fn jari_folder() -> String {
+    let folder = Path::new(env!("CARGO_BIN_EXE_jari")).parent().expect("a folder");
+    folder.display().to_string()
+}
+
 /// Standard output as text.
 pub(crate) fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
@@ -46,6 +52,10 @@ impl Folder {
         let path = std::env::temp_dir().join(format!("jari-cli-{name}-{}-{since:x}", std::process::id()));
         fs::create_dir(&path).expect("a folder for temporary files");
         Self(path)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
     }
 
     /// A file in it, as an argument.

@@ -1,8 +1,9 @@
 //! Reading back, a page at a time, against a real server.
 
-use crate::facts::{booked, cancelled, changed, entered, event, general, named, reservation};
+use crate::facts::{booked, cancelled, changed, entered, event, fact, general, named, reservation};
 use crate::server::Database;
 use domain::EventId;
+use domain::fact::What;
 use domain::reservation::ReservationStatus::{Cancelled, Paid, PendingPayment};
 use records::{MAX_PAGE_ROWS, SectionCount, StatusCount};
 
@@ -57,6 +58,56 @@ async fn pages_of_facts_give_each_once_in_the_order_in_which_they_became_true() 
         }
         assert_eq!(read, entered, "{limit} a page");
     }
+}
+
+#[tokio::test]
+async fn what_changed_lately_is_read_alone_and_in_the_order_of_its_change() {
+    let database = Database::fresh().await;
+    let sold: Vec<_> = (0..20).map(|at| reservation(at * 10, vec![general("a", "b", 1, 1)])).collect();
+    let mut facts: Vec<_> = (1..).zip(&sold).map(|(sequence, sold)| booked(sequence, sold)).collect();
+    // The first one of all is changed last.
+    let mut paid = changed(&sold[0], Paid);
+    paid.updated_at = sold[19].updated_at.plus(5);
+    facts.push(booked(100, &paid));
+    database.records.write(&[facts]).await.unwrap();
+    let expected: Vec<_> = sold[15..].iter().cloned().chain([paid]).collect();
+    for limit in [1, 2, 100] {
+        let (mut read, mut after) = (Vec::new(), Some((sold[15].updated_at, None)));
+        loop {
+            let behind = after.as_ref().map(|(at, id): &(_, Option<_>)| (*at, id.as_ref()));
+            let page = database.records.reservations_changed(&event(), behind, limit).await.unwrap();
+            let Some(last) = page.last() else { break };
+            after = Some((last.updated_at, Some(last.reservation_id.clone())));
+            read.extend(page);
+        }
+        assert_eq!(read, expected, "{limit} a page");
+    }
+}
+
+#[tokio::test]
+async fn facts_of_several_kinds_come_in_one_order_and_the_newest_is_known() {
+    let database = Database::fresh().await;
+    assert_eq!(database.records.newest_fact(&event()).await.unwrap(), None);
+    let token = domain::Token::random();
+    let left = fact(5, What::UserLeftQueue { token });
+    let sold = booked(6, &reservation(0, vec![general("a", "b", 1, 1)]));
+    let mut last = entered(2);
+    last.epoch = 3;
+    let facts = vec![last.clone(), entered(9), sold, left.clone(), entered(1)];
+    database.records.write(std::slice::from_ref(&facts)).await.unwrap();
+    let kinds = ["USER_ENTER_QUEUE", "USER_LEFT_QUEUE"];
+    let expected = [&facts[4], &left, &facts[1], &last].map(Clone::clone);
+    let mut read: Vec<domain::fact::Fact> = Vec::new();
+    loop {
+        let after = read.last().map(|fact| (fact.epoch, fact.id));
+        let page = database.records.facts_of(&event(), &kinds, after, 3).await.unwrap();
+        if page.is_empty() {
+            break;
+        }
+        read.extend(page);
+    }
+    assert_eq!(read, expected);
+    assert_eq!(database.records.newest_fact(&event()).await.unwrap(), Some((3, last.at)));
 }
 
 #[tokio::test]

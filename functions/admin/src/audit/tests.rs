@@ -523,13 +523,22 @@ fn counts_are_told_anew_only_where_they_are_wrong() {
     assert_eq!(told_anew(|_| {}), None);
     let told = told_anew(|snapshot| snapshot.remaining = 3).unwrap();
     assert_eq!((told.remaining, told.sequence, told.len()), (11, 5, 0));
-    let told = told_anew(|snapshot| drop(snapshot.stock.insert(1, 0))).unwrap();
+    let told = told_anew(|snapshot| {
+        snapshot.stock.insert(1, 0);
+    })
+    .unwrap();
     assert_eq!(told.stock, BTreeMap::from([(1, Some(7))]));
-    let told = told_anew(|snapshot| drop(snapshot.stock.insert(9, 4))).unwrap();
+    let told = told_anew(|snapshot| {
+        snapshot.stock.insert(9, 4);
+    })
+    .unwrap();
     assert_eq!(told.stock, BTreeMap::from([(9, None)]));
     let told = told_anew(|snapshot| snapshot.map = "s../h..s".to_owned()).unwrap();
     assert_eq!(told.bytes, [(0, ".h".to_owned()), (4, "s".to_owned()), (7, "/".to_owned())]);
-    let told = told_anew(|snapshot| drop(snapshot.tickets.insert("kim".to_owned(), 2))).unwrap();
+    let told = told_anew(|snapshot| {
+        snapshot.tickets.insert("kim".to_owned(), 2);
+    })
+    .unwrap();
     assert_eq!(told.tickets, [("kim".to_owned(), None)]);
 }
 
@@ -538,7 +547,10 @@ fn a_hold_that_does_not_read_is_dropped_and_one_without_an_end_is_over() {
     let told = told_anew(|snapshot| drop(snapshot.holds.insert("1".to_owned(), "?".to_owned()))).unwrap();
     assert_eq!((told.dropped, told.bytes), (vec!["1".to_owned()], vec![(1, ".".to_owned())]));
     assert_eq!((told.stock, told.remaining), (BTreeMap::from([(0, Some(5))]), 12));
-    let told = told_anew(|snapshot| drop(snapshot.due.remove("1"))).unwrap();
+    let told = told_anew(|snapshot| {
+        snapshot.due.remove("1");
+    })
+    .unwrap();
     assert_eq!(told.due, [("1".to_owned(), Some(0))]);
     let told = told_anew(|snapshot| drop(snapshot.holds.remove("1"))).unwrap();
     assert_eq!((told.due, told.stock), (vec![("1".to_owned(), None)], BTreeMap::from([(0, Some(5))])));
@@ -562,7 +574,9 @@ fn an_epoch_begins_the_order_of_calls_anew() {
         Fact { event: event(), epoch, id: StreamId { ms: 1, sequence: score }, at: OPENS_AT, what }
     };
     let mut turns = Turns::default();
-    [call(1, late, 9), call(2, early, 3), call(2, late, 9)].iter().for_each(|fact| turns.called(fact));
+    for fact in [call(1, late, 9), call(2, early, 3), call(2, late, 9)] {
+        turns.called(&fact);
+    }
     assert_eq!(turns.findings.kinds(), []);
     turns.called(&call(2, Token::random(), 4));
     assert_eq!(turns.findings.kinds(), [Fault::AdmittedOutOfTurn]);
