@@ -43,7 +43,7 @@ use crate::output::{Output, complain, number};
 use crate::system;
 
 /// Visits that were cut off by an end get this long to be counted.
-const SLACK: Duration = Duration::from_secs(600);
+const SLACK: Duration = Duration::from_mins(10);
 
 pub(crate) async fn run(
     system: &SystemArguments,

@@ -126,7 +126,8 @@ pub(crate) struct Booked {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Reservation {
-    pub(crate) reservation_id: String,
+    #[serde(rename = "reservationId")]
+    pub(crate) id: String,
     pub(crate) seats: Vec<String>,
     pub(crate) places: Vec<Places>,
     pub(crate) seat_count: u32,

@@ -51,13 +51,11 @@ impl Failure {
 
     /// How long to wait after the n-th failure in a row, from 1: as told, else doubling; never all at once.
     pub(crate) fn wait(&self, failures: u32, random: &mut Rng) -> Duration {
-        match self.retry_after {
-            Some(told) => told + told.div_f64(5.0).max(Duration::from_millis(500)).mul_f64(random.f64()),
-            None => {
-                let doubled = FIRST_WAIT_MS << failures.saturating_sub(1).min(10);
-                Duration::from_millis(doubled.min(LONGEST_WAIT_MS)).mul_f64(0.5 + random.f64() / 2.0)
-            }
+        if let Some(told) = self.retry_after {
+            return told + told.div_f64(5.0).max(Duration::from_millis(500)).mul_f64(random.f64());
         }
+        let doubled = FIRST_WAIT_MS << failures.saturating_sub(1).min(10);
+        Duration::from_millis(doubled.min(LONGEST_WAIT_MS)).mul_f64(0.5 + random.f64() / 2.0)
     }
 }
 
@@ -145,7 +143,7 @@ impl Client {
         let connections = connections as usize;
         let http = legacy::Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(Duration::from_secs(60))
+            .pool_idle_timeout(Duration::from_mins(1))
             .pool_max_idle_per_host(connections)
             .build(connector);
         Ok(Self { http, base, event, connections: Semaphore::new(connections), tally })

@@ -60,7 +60,7 @@ impl Plot {
         for (at, curve) in self.curves.iter().enumerate() {
             let _ = write!(svg, "<span class=\"key c{at}\"></span>{} ", curve.name);
         }
-        let _ = write!(svg, "({})</p></figure>\n", self.unit);
+        let _ = writeln!(svg, "({})</p></figure>", self.unit);
         svg
     }
 }

@@ -18,7 +18,7 @@ use super::witness::Witness;
 /// Farther back than this the shared progress tells the rank.
 const PROGRESS_BEYOND: u64 = 10_000;
 /// So often the place itself is asked for, at least, while progress tells the rank.
-const REREAD: Duration = Duration::from_secs(600);
+const REREAD: Duration = Duration::from_mins(10);
 /// Everybody asks at the opening: so many a second at most, within so long.
 const OPENING_ASKS_PER_SECOND: f64 = 5_000.0;
 const OPENING_SPREAD_SECONDS: f64 = 8.0;

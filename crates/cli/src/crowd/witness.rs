@@ -137,14 +137,14 @@ impl Witness {
     /// A booking was answered; told again, it is the same one.
     pub(crate) fn booked(&self, token: &str, told: &Booked, read: &Reservation) {
         let seen = &mut *self.lock();
-        let is_kept = told.reservation_id == read.reservation_id
+        let is_kept = told.reservation_id == read.id
             && (told.seat_count, told.amount) == (read.seat_count, read.amount)
             && sorted(&told.seats) == sorted(&read.seats)
             && read.places.iter().map(|places| places.count).sum::<u32>() == read.seat_count;
         seen.check(Rule::Kept, is_kept, || format!("{told:?} reads as {read:?}"));
-        let mine = seen.reservations.insert(read.reservation_id.clone(), read.clone());
+        let mine = seen.reservations.insert(read.id.clone(), read.clone());
         seen.check(Rule::OneReservationAToken, mine.is_none(), || {
-            format!("{} was told to two tokens", read.reservation_id)
+            format!("{} was told to two tokens", read.id)
         });
         for places in &read.places {
             for seat in &places.seats {
@@ -239,18 +239,12 @@ mod tests {
         let seats: Vec<String> = seats.iter().map(|seat| (*seat).to_owned()).collect();
         let count = u32::try_from(seats.len()).unwrap();
         let places = Places { offering_id: "T1".to_owned(), count, seats: seats.clone() };
-        Reservation {
-            reservation_id: id.to_owned(),
-            seats,
-            places: vec![places],
-            seat_count: count,
-            amount: 5,
-        }
+        Reservation { id: id.to_owned(), seats, places: vec![places], seat_count: count, amount: 5 }
     }
 
     fn told(reservation: &Reservation) -> Booked {
-        let Reservation { reservation_id, seats, seat_count, amount, .. } = reservation.clone();
-        Booked { reservation_id, seats, seat_count, amount }
+        let Reservation { id, seats, seat_count, amount, .. } = reservation.clone();
+        Booked { reservation_id: id, seats, seat_count, amount }
     }
 
     #[test]
@@ -277,7 +271,7 @@ mod tests {
 
     #[test]
     fn somebody_let_in_before_somebody_ahead_is_seen() {
-        let (second, now) = (Duration::from_secs(1), Instant::now() + Duration::from_secs(60));
+        let (second, now) = (Duration::from_secs(1), Instant::now() + Duration::from_mins(1));
         let witness = Witness::default();
         witness.is_in(10, now);
         witness.waits(9, now, second);

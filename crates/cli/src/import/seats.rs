@@ -107,8 +107,8 @@ impl List {
         let number = |column: &str, text: &str| {
             text.parse::<u64>().map_err(|_| format!("{column} is {text:?}, which is no number"))
         };
-        let (id, date) = (needed("offering")?.to_owned(), needed("date")?.to_owned());
-        let (section, name) = (needed("section")?.to_owned(), needed("name")?.to_owned());
+        let (id, date) = (needed("offering")?.to_owned(), needed("date")?);
+        let (section, name) = (needed("section")?.to_owned(), needed("name")?);
         let price = number("price", needed("price")?)?;
         let capacity = self.text(record, "capacity").map(|text| number("capacity", text)).transpose()?;
         let seat = match (self.text(record, "row"), self.text(record, "seat"), capacity) {
@@ -132,22 +132,16 @@ impl List {
     fn offering(
         &mut self,
         id: String,
-        date: String,
+        date: &str,
         attributes: BTreeMap<String, String>,
     ) -> Result<&mut Offering, String> {
         // Lists come by offering: most often it is the last one.
-        let at = match self.offerings.iter().rposition(|offering| offering.id == id) {
-            Some(at) => at,
-            None => {
-                self.offerings.push(Offering {
-                    id,
-                    date: date.clone(),
-                    attributes: attributes.clone(),
-                    sections: Vec::new(),
-                });
-                self.offerings.len() - 1
-            }
-        };
+        let known = self.offerings.iter().rposition(|offering| offering.id == id);
+        let at = known.unwrap_or(self.offerings.len());
+        if known.is_none() {
+            let (date, attributes) = (date.to_owned(), attributes.clone());
+            self.offerings.push(Offering { id, date, attributes, sections: Vec::new() });
+        }
         let offering = &mut self.offerings[at];
         if offering.date != date {
             return Err(format!(
@@ -166,22 +160,15 @@ impl List {
 }
 
 impl Offering {
-    fn section(&mut self, id: String, name: String, price: u64) -> Result<&mut Section, String> {
-        let at = match self.sections.iter().rposition(|section| section.id == id) {
-            Some(at) => at,
-            None => {
-                self.sections.push(Section {
-                    id,
-                    name: name.clone(),
-                    price,
-                    capacity: None,
-                    rows: Vec::new(),
-                });
-                self.sections.len() - 1
-            }
-        };
+    fn section(&mut self, id: String, name: &str, price: u64) -> Result<&mut Section, String> {
+        let known = self.sections.iter().rposition(|section| section.id == id);
+        let at = known.unwrap_or(self.sections.len());
+        if known.is_none() {
+            let name = name.to_owned();
+            self.sections.push(Section { id, name, price, capacity: None, rows: Vec::new() });
+        }
         let section = &mut self.sections[at];
-        if (section.price, &section.name) != (price, &name) {
+        if (section.price, section.name.as_str()) != (price, name) {
             let (id, known) = (&section.id, (section.price, &section.name));
             return Err(format!("section {id} costs {} and is called {} further up", known.0, known.1));
         }
