@@ -137,14 +137,14 @@ async fn a_payment_that_came_meanwhile_expires_nothing() {
     let id = booked.data()["reservationId"].as_str().expect("an id").parse().expect("a reservation's id");
     assert!(!failing.app.store.expire(&id).await.expect("an answer"));
     failing.app.store.recovered(&failing.app.event, 2).await.expect("an answer").expect("known");
-    assert_eq!(failing.app.tick().await.overdue, [id.clone()]);
+    assert_eq!(failing.app.tick().await.overdue, std::slice::from_ref(&id));
     assert!(failing.app.store.expire(&id).await.expect("an answer"));
 }
 
 #[tokio::test]
 async fn a_lost_place_comes_back_where_it_stood_and_nobody_overtakes() {
     let mut failing = Failing::with(|sale| sale["admission"]["perSecond"] = json!(1)).await;
-    let [served, gone, lost, last] =
+    let [served, gone, lost, behind] =
         [failing.join().await, failing.join().await, failing.join().await, failing.join().await];
     failing.app.pass(1_000);
     failing.app.tick().await;
@@ -156,9 +156,9 @@ async fn a_lost_place_comes_back_where_it_stood_and_nobody_overtakes() {
     let back = failing.come_back(&lost).await;
     assert_eq!((&back.data()["token"], &back.data()["rejoined"]), (&json!(lost.0), &json!(true)));
     assert_eq!((&back.data()["ticketNumber"], &back.data()["rank"]), (&json!(3), &json!(1)));
-    assert_eq!(failing.rank(&last).await, 2);
+    assert_eq!(failing.rank(&behind).await, 2);
     assert_eq!(failing.come_back(&lost).await.data()["rank"], 1, "once more");
-    assert_eq!(failing.come_back(&last).await.data()["ticketNumber"], 4, "a place that was not lost");
+    assert_eq!(failing.come_back(&behind).await.data()["ticketNumber"], 4, "a place that was not lost");
 
     // Who has left, and who was served, stay where they are.
     let anew = failing.come_back(&gone).await;

@@ -134,16 +134,16 @@ async fn a_cancellation_or_payment_that_a_failover_lost_is_not_undone() {
     .await;
     let (world, app) = (&pair.world, &pair.world.app);
     let book = world.book().await;
-    let (payer, quitter) = (world.active().await, world.active().await);
-    let (paid, given_back) = (bought(&book, &payer).await, bought(&book, &quitter).await);
+    let (one, other) = (world.active().await, world.active().await);
+    let (kept, given_back) = (bought(&book, &one).await, bought(&book, &other).await);
     pair.fall_behind().await;
     let id = given_back["reservationId"].as_str().expect("an id");
-    let cancel = Call::new("DELETE", &format!("/api/booking/{id}")).query("token", &quitter);
+    let cancel = Call::new("DELETE", &format!("/api/booking/{id}")).query("token", &other);
     let (status, body) = answered(book.invoke(&cancel.event()).await);
     assert_eq!((status, &body["data"]["status"]), (200, &json!("CANCELLED")), "{body}");
     let pay = world.pay().await;
     let webhook = App::webhook(&json!({
-        "paymentId": "p-1", "reservationId": paid["reservationId"], "status": "PAID", "amount": paid["amount"],
+        "paymentId": "p-1", "reservationId": kept["reservationId"], "status": "PAID", "amount": kept["amount"],
         "currency": "KRW",
     }));
     let (status, body) = answered(pay.invoke(&webhook.event()).await);
@@ -160,9 +160,9 @@ async fn a_cancellation_or_payment_that_a_failover_lost_is_not_undone() {
             }
         })
         .await;
-    let mut states: Vec<ReservationStatus> = world.sold().await.iter().map(|known| known.status).collect();
-    states.sort_by_key(|status| status.as_str());
-    assert_eq!(states, [ReservationStatus::Cancelled, ReservationStatus::Paid]);
+    let mut ends: Vec<ReservationStatus> = world.sold().await.iter().map(|known| known.status).collect();
+    ends.sort_by_key(|status| status.as_str());
+    assert_eq!(ends, [ReservationStatus::Cancelled, ReservationStatus::Paid]);
     world.settles().await;
     assert_eq!(pair.findings().await, Vec::<String>::new());
 }

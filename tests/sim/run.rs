@@ -199,7 +199,7 @@ impl<'a> Sim<'a> {
 
     fn note_try(&mut self, ask: &Ask) {
         let is_sale = matches!(ask, Ask::Hold { .. } | Ask::Book { .. });
-        let sells = !self.model.maintenance && !(is_sale && self.model.is_recovering());
+        let sells = !(self.model.maintenance || is_sale && self.model.is_recovering());
         if matches!(self.model.standing(), "OPEN" | "PAUSED") && sells {
             let who = match ask {
                 Ask::Rejoin { who, .. }

@@ -243,10 +243,10 @@ async fn rebuild_a_line_of(people: u64) {
     assert_eq!(size(KeyName::Waiting, "ZCARD").await, people + 1);
     assert_eq!(size(KeyName::Accounts, "HLEN").await, people / 10);
     assert_eq!(size(KeyName::Owners, "HLEN").await, people / 10);
-    let scores: Vec<(String, f64)> =
+    let scores: Vec<(String, u64)> =
         sale.ask(&command("ZRANGE", &[&sale.key(KeyName::Waiting), "-2", "-1", "WITHSCORES"])).await;
     assert_eq!(
-        scores.iter().map(|(_, score)| *score as u64).collect::<Vec<_>>(),
+        scores.into_iter().map(|(_, score)| score).collect::<Vec<_>>(),
         [people + 999, people + 1_000]
     );
     assert_eq!(sale.wrong().await, []);

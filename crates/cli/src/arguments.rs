@@ -109,7 +109,7 @@ pub(crate) enum Command {
     /// their schedule and delivers messages to Persist, Push and Socket, until Ctrl-C. What a function hands back
     /// stays in its queue.
     ///
-    /// Example: jari pump --lambda-endpoint http://127.0.0.1:3001
+    /// Example: jari pump --lambda-endpoint <http://127.0.0.1:3001>
     Pump(PumpArguments),
     /// Make a deployment's secrets: a master key, and an RSA key for access tokens
     ///

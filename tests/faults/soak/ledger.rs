@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::system::System;
 
 /// Everything answered is recorded by then.
-const RECORDED: Duration = Duration::from_secs(60);
+const RECORDED: Duration = Duration::from_mins(1);
 
 /// A reservation as its owner knows it.
 #[derive(Debug, Clone)]

@@ -24,7 +24,7 @@ const FAULTS_AN_AUDIT: usize = 4;
 /// Undisturbed time before each fault.
 const CALM: Duration = Duration::from_millis(700);
 /// Visits get this long to end when no more begin.
-const LAST_VISITS: Duration = Duration::from_secs(60);
+const LAST_VISITS: Duration = Duration::from_mins(1);
 
 /// Faults in the order in which they are tried; none once it is enough.
 type Plan = Box<dyn FnMut(&mut Rng) -> Option<Fault> + Send>;

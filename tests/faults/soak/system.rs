@@ -17,7 +17,7 @@ use support::{AppendOnly, FaultProxy, Postgres, Redis, Topology};
 use crate::serving::{Folder, Process};
 
 /// A sale has recovered by then.
-const RECOVERY: Duration = Duration::from_secs(60);
+const RECOVERY: Duration = Duration::from_mins(1);
 const PAUSE: Duration = Duration::from_millis(100);
 
 pub(crate) struct System {

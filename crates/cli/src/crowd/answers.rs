@@ -125,9 +125,9 @@ pub(crate) struct Booked {
 /// A reservation as it is read.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[allow(clippy::struct_field_names, reason = "the contract's name")]
 pub(crate) struct Reservation {
-    #[serde(rename = "reservationId")]
-    pub(crate) id: String,
+    pub(crate) reservation_id: String,
     pub(crate) seats: Vec<String>,
     pub(crate) places: Vec<Places>,
     pub(crate) seat_count: u32,

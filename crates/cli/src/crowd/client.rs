@@ -52,10 +52,11 @@ impl Failure {
     /// How long to wait after the n-th failure in a row, from 1: as told, else doubling; never all at once.
     pub(crate) fn wait(&self, failures: u32, random: &mut Rng) -> Duration {
         if let Some(told) = self.retry_after {
-            return told + told.div_f64(5.0).max(Duration::from_millis(500)).mul_f64(random.f64());
+            told + told.div_f64(5.0).max(Duration::from_millis(500)).mul_f64(random.f64())
+        } else {
+            let doubled = FIRST_WAIT_MS << failures.saturating_sub(1).min(10);
+            Duration::from_millis(doubled.min(LONGEST_WAIT_MS)).mul_f64(0.5 + random.f64() / 2.0)
         }
-        let doubled = FIRST_WAIT_MS << failures.saturating_sub(1).min(10);
-        Duration::from_millis(doubled.min(LONGEST_WAIT_MS)).mul_f64(0.5 + random.f64() / 2.0)
     }
 }
 

@@ -137,14 +137,14 @@ impl Witness {
     /// A booking was answered; told again, it is the same one.
     pub(crate) fn booked(&self, token: &str, told: &Booked, read: &Reservation) {
         let seen = &mut *self.lock();
-        let is_kept = told.reservation_id == read.id
+        let is_kept = told.reservation_id == read.reservation_id
             && (told.seat_count, told.amount) == (read.seat_count, read.amount)
             && sorted(&told.seats) == sorted(&read.seats)
             && read.places.iter().map(|places| places.count).sum::<u32>() == read.seat_count;
         seen.check(Rule::Kept, is_kept, || format!("{told:?} reads as {read:?}"));
-        let mine = seen.reservations.insert(read.id.clone(), read.clone());
+        let mine = seen.reservations.insert(read.reservation_id.clone(), read.clone());
         seen.check(Rule::OneReservationAToken, mine.is_none(), || {
-            format!("{} was told to two tokens", read.id)
+            format!("{} was told to two tokens", read.reservation_id)
         });
         for places in &read.places {
             for seat in &places.seats {
@@ -239,12 +239,18 @@ mod tests {
         let seats: Vec<String> = seats.iter().map(|seat| (*seat).to_owned()).collect();
         let count = u32::try_from(seats.len()).unwrap();
         let places = Places { offering_id: "T1".to_owned(), count, seats: seats.clone() };
-        Reservation { id: id.to_owned(), seats, places: vec![places], seat_count: count, amount: 5 }
+        Reservation {
+            reservation_id: id.to_owned(),
+            seats,
+            places: vec![places],
+            seat_count: count,
+            amount: 5,
+        }
     }
 
     fn told(reservation: &Reservation) -> Booked {
-        let Reservation { id, seats, seat_count, amount, .. } = reservation.clone();
-        Booked { reservation_id: id, seats, seat_count, amount }
+        let Reservation { reservation_id, seats, seat_count, amount, .. } = reservation.clone();
+        Booked { reservation_id, seats, seat_count, amount }
     }
 
     #[test]

@@ -107,8 +107,8 @@ impl List {
         let number = |column: &str, text: &str| {
             text.parse::<u64>().map_err(|_| format!("{column} is {text:?}, which is no number"))
         };
-        let (id, date) = (needed("offering")?.to_owned(), needed("date")?);
-        let (section, name) = (needed("section")?.to_owned(), needed("name")?);
+        let (id, date) = (needed("offering")?.to_owned(), needed("date")?.to_owned());
+        let (section, name) = (needed("section")?.to_owned(), needed("name")?.to_owned());
         let price = number("price", needed("price")?)?;
         let capacity = self.text(record, "capacity").map(|text| number("capacity", text)).transpose()?;
         let seat = match (self.text(record, "row"), self.text(record, "seat"), capacity) {
@@ -129,19 +129,25 @@ impl List {
         }
     }
 
+    #[allow(clippy::needless_pass_by_value, reason = "it becomes the offering's")]
     fn offering(
         &mut self,
         id: String,
-        date: &str,
+        date: String,
         attributes: BTreeMap<String, String>,
     ) -> Result<&mut Offering, String> {
         // Lists come by offering: most often it is the last one.
-        let known = self.offerings.iter().rposition(|offering| offering.id == id);
-        let at = known.unwrap_or(self.offerings.len());
-        if known.is_none() {
-            let (date, attributes) = (date.to_owned(), attributes.clone());
-            self.offerings.push(Offering { id, date, attributes, sections: Vec::new() });
-        }
+        let at = if let Some(at) = self.offerings.iter().rposition(|offering| offering.id == id) {
+            at
+        } else {
+            self.offerings.push(Offering {
+                id,
+                date: date.clone(),
+                attributes: attributes.clone(),
+                sections: Vec::new(),
+            });
+            self.offerings.len() - 1
+        };
         let offering = &mut self.offerings[at];
         if offering.date != date {
             return Err(format!(
@@ -160,15 +166,16 @@ impl List {
 }
 
 impl Offering {
-    fn section(&mut self, id: String, name: &str, price: u64) -> Result<&mut Section, String> {
-        let known = self.sections.iter().rposition(|section| section.id == id);
-        let at = known.unwrap_or(self.sections.len());
-        if known.is_none() {
-            let name = name.to_owned();
-            self.sections.push(Section { id, name, price, capacity: None, rows: Vec::new() });
-        }
+    #[allow(clippy::needless_pass_by_value, reason = "it becomes the section's")]
+    fn section(&mut self, id: String, name: String, price: u64) -> Result<&mut Section, String> {
+        let at = if let Some(at) = self.sections.iter().rposition(|section| section.id == id) {
+            at
+        } else {
+            self.sections.push(Section { id, name: name.clone(), price, capacity: None, rows: Vec::new() });
+            self.sections.len() - 1
+        };
         let section = &mut self.sections[at];
-        if (section.price, section.name.as_str()) != (price, name) {
+        if (section.price, &section.name) != (price, &name) {
             let (id, known) = (&section.id, (section.price, &section.name));
             return Err(format!("section {id} costs {} and is called {} further up", known.0, known.1));
         }

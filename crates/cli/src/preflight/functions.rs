@@ -83,8 +83,8 @@ fn request(path: &str) -> Value {
 /// One check a function.
 pub(super) async fn check(lambda: &Client, stack: &str) -> anyhow::Result<Vec<Check>> {
     let names = &names(lambda, stack).await?;
-    let probes = probes();
-    let probed = probes.iter().map(|probe| async move {
+    let all = probes();
+    let probed = all.iter().map(|probe| async move {
         let Some(function) = names.get(probe.name) else { return absent(probe.name, stack) };
         answers(lambda, function, probe).await
     });
@@ -122,7 +122,7 @@ async fn names(lambda: &Client, stack: &str) -> anyhow::Result<BTreeMap<String, 
     Ok(found)
 }
 
-/// `jari-HoldSeat-1A2B3C` of the stack `jari` is HoldSeat.
+/// `jari-HoldSeat-1A2B3C` of the stack `jari` is `HoldSeat`.
 fn logical_name<'a>(stack: &str, function: &'a str) -> Option<&'a str> {
     let rest = function.strip_prefix(stack)?.strip_prefix('-')?;
     let (name, suffix) = rest.rsplit_once('-')?;

@@ -10,7 +10,7 @@ use aws_sdk_lambda::primitives::Blob;
 use serde_json::{Value, json};
 
 /// The longest run, and what starting an instance may take.
-const INVOKE_TIMEOUT: Duration = Duration::from_secs(180);
+const INVOKE_TIMEOUT: Duration = Duration::from_mins(3);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Where functions are invoked.

@@ -38,6 +38,7 @@ fn a_frame_tells_how_the_sale_stands() {
 fn a_terminal_is_drawn_in_and_given_back() {
     let served = Served::with("terminal", &sale(20, "1-9", 100));
     let (data, drawn) = (served.folder.file("data"), served.folder.file("drawn"));
+    // A terminal that nobody looks at has no size of its own.
     let watch = format!("stty rows 24 cols 80; {} watch train-1 --data {data}", env!("CARGO_BIN_EXE_jari"));
     let mut command = Command::new("script");
     command.args(["--quiet", "--return", "--flush", "--command", &watch, &drawn]);
