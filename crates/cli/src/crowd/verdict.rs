@@ -1,16 +1,21 @@
 //! After the crowd: what its answers must agree with, where the system itself can be asked.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use admin::{Command, MAX_EXPORT_PAGE, Reply};
 use anyhow::bail;
 use domain::EventId;
+use tokio::time::{Instant, sleep};
 
 use super::arguments::CrowdArguments;
 use super::report::Report;
 use super::visit::World;
 use crate::arguments::SystemArguments;
 use crate::system::{System, unexpected};
+
+/// Between two readings of the rows.
+const READ_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Puts what is right and wrong into the report.
 pub(crate) async fn reach(
@@ -55,7 +60,6 @@ async fn ask(
         Ok(other) => return Err(unexpected(&other)),
         Err(why) => bail!("{why}"),
     }
-    // Waits until facts have arrived, so it comes before the rows are read.
     let command = Command::Audit {
         event: event.clone(),
         patience_seconds: admin::DEFAULT_PATIENCE_SECONDS,
@@ -70,7 +74,14 @@ async fn ask(
         Ok(other) => return Err(unexpected(&other)),
         Err(why) => bail!("{why}"),
     }
-    world.witness.recorded(&rows(&system, &event).await?);
+    // To an audit a fact on its way is none that is missing.
+    let deadline = Instant::now() + Duration::from_secs(admin::DEFAULT_PATIENCE_SECONDS.into());
+    let mut recorded = rows(&system, &event).await?;
+    while !world.witness.are_all_in(&recorded) && Instant::now() < deadline {
+        sleep(READ_INTERVAL).await;
+        recorded = rows(&system, &event).await?;
+    }
+    world.witness.recorded(&recorded);
     Ok(())
 }
 

@@ -194,6 +194,11 @@ impl Witness {
         }
     }
 
+    /// Whether each answered reservation has a row.
+    pub(crate) fn are_all_in(&self, rows: &HashMap<String, (u32, u64)>) -> bool {
+        self.lock().reservations.keys().all(|id| rows.contains_key(id))
+    }
+
     /// What PostgreSQL has of the reservations, by their ids: places and amount.
     pub(crate) fn recorded(&self, rows: &HashMap<String, (u32, u64)>) {
         let seen = &mut *self.lock();
