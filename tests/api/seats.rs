@@ -463,3 +463,21 @@ async fn overlapping_pairs_go_to_one_of_two() {
     }
     assert_eq!(app.remaining().await, 28);
 }
+
+#[tokio::test]
+async fn what_is_held_is_told_apart_from_what_is_sold() {
+    let app = App::start().await;
+    let (holder, buyer) = (app.active().await, app.active().await);
+    app.hold(&holder, json!({ "offeringId": "T1", "seats": ["1A", "1B"] })).await.data();
+    app.hold(&holder, json!({ "offeringId": "T1", "sectionId": "G", "count": 1 })).await.data();
+    assert_eq!(app.book(&buyer, json!({ "seatCount": 3 })).await.status, 201);
+    let edition = app.store.newest_edition(&app.event).await.expect("redis answers").expect("a sale");
+    let number = |section: &str| {
+        let (offering, section) = ("T1".parse().expect("an id"), section.parse().expect("an id"));
+        edition.layout.section(&offering, &section).expect("a section").number
+    };
+    let held = app.store.held(&app.event).await.expect("redis answers");
+    assert_eq!(held, [(number("A"), 2), (number("G"), 1)].into_iter().collect());
+    app.book(&holder, json!({})).await.data();
+    assert!(app.store.held(&app.event).await.expect("redis answers").is_empty());
+}

@@ -359,6 +359,7 @@ mod tests {
             name: "특실".to_owned(),
             price: 83_700,
             remaining: -1,
+            held: 0,
             capacity: 126,
         };
         let draw = Some(Draw { commitment: "c".repeat(64), seed: None });

@@ -48,6 +48,22 @@ impl Store {
             .collect())
     }
 
+    /// Held places by the section's number, those whose time is over and that nobody has given back yet among them. Reads
+    /// every hold, a thousand at a time: as many as people inside may have.
+    pub async fn held(&self, event: &EventId) -> Result<BTreeMap<u32, u64>, StoreError> {
+        let mut held = BTreeMap::new();
+        for (unit, hold) in self.scan("HSCAN", event, KeyName::Holds).await? {
+            // `section:price:token` for a seat, `section:price:count` for a general section.
+            let mut parts = hold.split(':');
+            let (section, count) = (parts.next(), parts.nth(1));
+            let count = if unit.contains('*') { count.and_then(|count| count.parse().ok()) } else { Some(1) };
+            if let (Some(section), Some(count)) = (section.and_then(|section| section.parse().ok()), count) {
+                *held.entry(section).or_insert(0) += count;
+            }
+        }
+        Ok(held)
+    }
+
     /// A page of the waiting line from `cursor` on, 0 for the first. Who waits from the first page to the last is
     /// in one of them at least; who comes or goes meanwhile may be.
     pub async fn waiting(&self, event: &EventId, cursor: u64) -> Result<WaitingPage, StoreError> {

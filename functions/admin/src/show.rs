@@ -87,6 +87,9 @@ pub struct SectionState {
     pub price: u64,
     /// Free places; below zero only where something is broken.
     pub remaining: i64,
+    /// Held places; what is neither free nor held is sold.
+    #[serde(default)]
+    pub held: u64,
     /// Places on sale.
     pub capacity: u32,
 }
@@ -116,7 +119,7 @@ pub(crate) async fn show(state: &AdminState, event: &EventId) -> Result<Reply, A
     let Ok(event_state) = store.event_state(event).await? else {
         return Ok(Reply::Refused(Refused::EventNotFound { event: event.clone() }));
     };
-    let stock = store.stock(event).await?;
+    let (stock, held) = (store.stock(event).await?, store.held(event).await?);
     let sale = Arc::clone(&event_state.edition.sale);
     let is_drawn = sale.pre_queue == PreQueue::Shuffle;
     // Without the master key the rest can be shown all the same.
@@ -134,6 +137,7 @@ pub(crate) async fn show(state: &AdminState, event: &EventId) -> Result<Reply, A
                 name: section.name.clone(),
                 price: section.price,
                 remaining: stock.get(&laid_out.number).copied().unwrap_or_default(),
+                held: held.get(&laid_out.number).copied().unwrap_or_default(),
                 capacity: laid_out.capacity(),
             })
         })

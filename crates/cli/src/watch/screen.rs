@@ -152,20 +152,21 @@ fn stock(sections: &[SectionState], height: usize) -> Vec<Line<'static>> {
     let part = |section: &SectionState| taken(section) as f64 / f64::from(section.capacity.max(1));
     let mut sections: Vec<&SectionState> = sections.iter().collect();
     sections.sort_by(|one, other| part(other).total_cmp(&part(one)));
-    let heading = format!("{:<33}{:>8}{:>9}{:>8}  held or sold", "section", "free", "taken", "of");
+    let heading = format!("{:<26}{:>8}{:>8}{:>8}{:>8}  taken", "section", "free", "held", "sold", "of");
     let mut lines = vec![Line::styled(heading, LABEL)];
     let room = height.saturating_sub(1);
     let shown = if sections.len() > room { room.saturating_sub(1) } else { sections.len() };
     for section in &sections[..shown] {
-        let name = cut(&format!("{}/{}", section.offering_id, section.section_id), 32);
+        let name = cut(&format!("{}/{}", section.offering_id, section.section_id), 25);
         // A part of a bar of twenty.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let full = (part(section).clamp(0.0, 1.0) * BAR as f64).round() as usize;
         let style = if section.remaining < 0 { BAD } else { Style::new() };
         let line = format!(
-            "{name:<33}{:>8}{:>9}{:>8}  {}{}",
+            "{name:<26}{:>8}{:>8}{:>8}{:>8}  {}{}",
             signed(section.remaining),
-            signed(taken(section)),
+            number(section.held),
+            signed(taken(section) - i64::try_from(section.held).unwrap_or(i64::MAX)),
             number(section.capacity.into()),
             "█".repeat(full),
             "░".repeat(BAR - full),
@@ -261,6 +262,7 @@ mod tests {
             name: "특실".to_owned(),
             price: 1,
             remaining: 100 - section * 2,
+            held: 8,
             capacity: 100,
         });
         let detail = EventDetail { summary, sections: sections.collect(), draw: None, sale: Arc::new(sale) };
@@ -286,7 +288,7 @@ mod tests {
             "inside    4,200 of 12,600     pace/s      70            exact polls/s  –\n",
             "free      15,940 of 20,000    bookings/s  60            keyed polls/s  12345\n",
             "waiting, max 1,000,000     let in a second, max 70     places taken, max 140\n",
-            "KTX-101-0924/s39                       22       78     100  ████████████████░░░░\n",
+            "KTX-101-0924/s39                22       8      70     100  ████████████████░░░░\n",
             " more, less full\n",
             "refused: SOLD_OUT 58\n",
             "message: 가가",

@@ -17,9 +17,15 @@ fn a_frame_tells_how_the_sale_stands() {
     let text = said(&frame);
     assert_eq!(frame.status.code(), Some(0), "{}", complained(&frame));
     assert_eq!(text.lines().count(), 24);
-    for part in
-        ["train-1  A train\n", "OPEN  closes in ", "pace/s      20", "T1/G", "waiting   0", "refused: "]
-    {
+    for part in [
+        "train-1  A train\n",
+        "OPEN  closes in ",
+        "pace/s      20",
+        "T1/G",
+        "waiting   0",
+        "refused: ",
+        "held    sold",
+    ] {
         assert!(text.contains(part), "{part}\n{text}");
     }
     let free = text.lines().find(|line| line.starts_with("free")).expect("a line of free places");
