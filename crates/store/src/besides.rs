@@ -6,8 +6,8 @@ use domain::reservation::Reservation;
 use domain::{EventId, ReservationId, Token};
 use futures::stream::{self, StreamExt, TryStreamExt};
 
+use crate::holds::holder_of;
 use crate::keys::{KeyName, Keys};
-use crate::restore::holder_of;
 use crate::{Snapshot, Store, StoreError};
 
 /// Items read at once.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use domain::{EventId, Millis, Token};
 
+use crate::holds::Hold;
 use crate::keys::{KeyName, Keys};
 use crate::{Store, StoreError};
 
@@ -53,11 +54,7 @@ impl Store {
     pub async fn held(&self, event: &EventId) -> Result<BTreeMap<u32, u64>, StoreError> {
         let mut held = BTreeMap::new();
         for (unit, hold) in self.scan("HSCAN", event, KeyName::Holds).await? {
-            // `section:price:token` for a seat, `section:price:count` for a general section.
-            let mut parts = hold.split(':');
-            let (section, count) = (parts.next(), parts.nth(1));
-            let count = if unit.contains('*') { count.and_then(|count| count.parse().ok()) } else { Some(1) };
-            if let (Some(section), Some(count)) = (section.and_then(|section| section.parse().ok()), count) {
+            if let Some(Hold { section, count, .. }) = Hold::read(&unit, &hold) {
                 *held.entry(section).or_insert(0) += count;
             }
         }

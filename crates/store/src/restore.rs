@@ -6,6 +6,7 @@ use domain::layout::{Edition, items_of};
 use domain::reservation::Reservation;
 use domain::{EventId, Token};
 
+use crate::holds::holder_of;
 use crate::keys::{KeyName, Keys};
 use crate::step::{Call, EVICT, RESTORE};
 use crate::{Store, StoreError};
@@ -184,9 +185,4 @@ impl Store {
 
 fn gone(places: u32, stays: impl FnOnce() -> String) -> Obstacle {
     if places > 0 { Obstacle::Gone(places) } else { Obstacle::Stays(stays()) }
-}
-
-/// Whose a held unit is: the token stands last, under a seat's name or in that of a count.
-pub fn holder_of(unit: &str, hold: &str) -> Option<Token> {
-    unit.rsplit_once('*').or_else(|| hold.rsplit_once(':'))?.1.parse().ok()
 }

@@ -9,8 +9,8 @@ use domain::reservation::Reservation;
 use domain::{Account, EventId, ReservationId, Token};
 use futures::stream::{self, StreamExt, TryStreamExt};
 
+use crate::holds::holder_of;
 use crate::keys::{KeyName, Keys};
-use crate::restore::holder_of;
 use crate::step::{AUDIT, Call};
 use crate::{Store, StoreError};
 

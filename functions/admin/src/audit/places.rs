@@ -6,7 +6,7 @@ use std::ops::Range;
 use domain::layout::{Layout, Places, Row, Section};
 use domain::reservation::{Reservation, ReservedPlaces};
 use domain::{Millis, ReservationId, SeatName, Token};
-use store::Snapshot;
+use store::{Hold, Snapshot, Unit};
 
 use super::History;
 use crate::finding::{Fault, Findings, digest};
@@ -341,46 +341,6 @@ pub(crate) fn ticket_counts(snapshot: &Snapshot) -> BTreeMap<&str, (i64, i64)> {
         }
     }
     counts
-}
-
-/// The name of what is held.
-enum Unit<'a> {
-    /// A named seat: its index.
-    Seat(u32),
-    /// A token's places of a general section at one price: `section*price*token`.
-    Count { section: u32, price: u64, token: &'a str },
-}
-
-impl<'a> Unit<'a> {
-    fn read(unit: &'a str) -> Option<Self> {
-        let Some((section, rest)) = unit.split_once('*') else { return unit.parse().ok().map(Self::Seat) };
-        let (price, token) = rest.split_once('*')?;
-        Some(Self::Count { section: section.parse().ok()?, price: price.parse().ok()?, token })
-    }
-}
-
-/// A held unit with what stands under it: `section:price:token` for a seat, `section:price:count` for a count.
-struct Hold<'a> {
-    section: u32,
-    seat: Option<u32>,
-    count: u64,
-    token: &'a str,
-}
-
-impl<'a> Hold<'a> {
-    fn read(unit: &'a str, text: &'a str) -> Option<Self> {
-        let mut parts = text.splitn(3, ':');
-        let section: u32 = parts.next()?.parse().ok()?;
-        let price: u64 = parts.next()?.parse().ok()?;
-        let last = parts.next()?;
-        Some(match Unit::read(unit)? {
-            Unit::Seat(seat) => Self { section, seat: Some(seat), count: 1, token: last },
-            Unit::Count { section: its_section, price: its_price, token } => {
-                ((its_section, its_price) == (section, price)).then_some(())?;
-                Self { section, seat: None, count: last.parse().ok()?, token }
-            }
-        })
-    }
 }
 
 pub(crate) fn seats(row: &Row) -> Range<u32> {
