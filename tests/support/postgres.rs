@@ -16,10 +16,10 @@ use crate::process::{Folder, Recipe, Server, program};
 const USER: &str = "jari";
 /// PostgreSQL refuses to run as root; packages make this user for it.
 const SERVER_USER: &str = "postgres";
-/// Faster, and nothing is lost that a test would miss: the folder goes with the server.
-const SETTINGS: [&str; 8] = [
+/// Faster, and nothing is lost that a test would miss: the folder goes with the server. A commit is with the operating
+/// system before it is answered, so that a server which is stopped at once has it when it starts again.
+const SETTINGS: [&str; 7] = [
     "fsync=off",
-    "synchronous_commit=off",
     "full_page_writes=off",
     "wal_level=minimal",
     "max_wal_senders=0",
