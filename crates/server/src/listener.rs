@@ -59,7 +59,7 @@ impl Functions {
 
     /// The function's answer, where there is room for the request.
     async fn answer(&self, request: Request) -> Response<Body> {
-        match self.lanes.enter(&request) {
+        match self.lanes.enter(&request).await {
             Some(_until_answered) => self.answer_of_function(request).await,
             None => lanes::refuse(&self.state().gate, &request).await,
         }
