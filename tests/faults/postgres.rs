@@ -104,6 +104,25 @@ async fn a_restart_and_a_reply_cut_in_its_middle_cost_a_delivery_at_most() {
 }
 
 #[tokio::test]
+async fn the_same_instance_writes_to_a_server_that_was_restarted() {
+    let mut postgres = Postgres::start();
+    let world = World::recorded_by(&postgres).await;
+    let (book, persist) = (world.book().await, world.persist().await);
+    sell(&world, &book).await;
+    world.deliver_all(&persist).await;
+    assert_eq!(world.recorded().await.len(), 1);
+
+    sell(&world, &book).await;
+    postgres.stop();
+    let (invoked, _) = world.deliver(&persist).await.expect("a message");
+    assert!(matches!(invoked, Invoked::Failed(_)), "{invoked:?}");
+    postgres.start_again();
+    world.deliver_all(&persist).await;
+    assert_eq!(world.recorded().await, world.sold().await);
+    world.settles().await;
+}
+
+#[tokio::test]
 async fn a_seat_that_postgresql_gave_to_somebody_else_is_an_alarm_and_holds_up_nobody() {
     let world = World::new().await;
     let (book, persist) = (world.book().await, world.persist().await);

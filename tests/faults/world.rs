@@ -50,6 +50,15 @@ impl World {
 
     /// On this Redis. `behind`: the handlers of the test's own reach it through the proxy too.
     pub(crate) async fn around(server: Redis, behind: bool, change: impl FnOnce(&mut Value)) -> Self {
+        Self::of(server, behind, Postgres::shared(), change).await
+    }
+
+    /// Recorded by this PostgreSQL.
+    pub(crate) async fn recorded_by(postgres: &Postgres) -> Self {
+        Self::of(Redis::start(Topology::Single), false, postgres, |_| {}).await
+    }
+
+    async fn of(server: Redis, behind: bool, postgres: &Postgres, change: impl FnOnce(&mut Value)) -> Self {
         let redis = FaultProxy::before(server.url());
         let url = if behind { redis.url() } else { server.url() };
         let app = App::reached_by(&StoreConfig::new(url.to_owned(), false), |sale| {
@@ -63,7 +72,7 @@ impl World {
         let sqs = Sqs::shared();
         let (bookings_url, dead_letters_url) = sqs.queue_with_dead_letters("bookings").await;
         let (line_url, line_dead_letters_url) = sqs.queue_with_dead_letters("line").await;
-        let database_url = Postgres::shared().database().await;
+        let database_url = postgres.database().await;
         let config = RecordsConfig::new(&database_url);
         records::migrate(&config).await.expect("the tables are made");
         Self {
@@ -162,10 +171,12 @@ impl World {
         page.facts.len()
     }
 
-    /// Messages in the queue of bookings, or in another one.
+    /// Messages in the queue of bookings, or in another one. Those to be seen and those handed out are counted one after
+    /// the other: a message that comes back between the two is in neither count, but in the next.
     pub(crate) async fn messages(&self, url: &str) -> u64 {
         let queue = SqsQueue::with_client(url.to_owned(), self.client.clone());
-        queue.bookings().await.expect("SQS answers")
+        let count = async || queue.bookings().await.expect("SQS answers");
+        count().await.max(count().await)
     }
 
     pub(crate) async fn send(&self, body: &str) {
