@@ -79,6 +79,8 @@ pub(crate) enum Command {
     Operate(u8),
     /// Redis is another one, which may have lost a place.
     Failover(Option<u8>),
+    /// A place is lost, in a failover or by an operator's hand, and its owner comes back at once.
+    Back(u8, bool),
     Recover,
     /// The end of a recovery, of this epoch or of the one before.
     Recovered(bool),
@@ -111,6 +113,7 @@ pub(crate) enum Ask {
     Tick(Load),
     Change(Change),
     Failover { lost: Option<usize> },
+    Mislay { who: usize },
     Recover,
     Recovered { epoch: u64 },
     Pass(i64),
@@ -224,7 +227,9 @@ fn command(rng: &mut Rng) -> Command {
         270..278 => Command::Progress,
         278..280 => Command::Recover,
         280..290 => Command::Recovered(rng.u8(..8) == 0),
-        290..304 => Command::Search(inside(rng)),
+        290..304 => {
+            Command::Search(one_of(rng, &["ACTIVE", "ACTIVE", "holding", "holding", "CALLED", "LOST"]))
+        }
         304 => Command::Search(Who::Nobody),
         305..325 => Command::Map(inside(rng), rng.bool()),
         325..335 => Command::Session(someone(rng)),
@@ -259,7 +264,8 @@ fn command(rng: &mut Rng) -> Command {
         975..984 => Command::Overtaken(rng.u8(..)),
         984..990 => Command::Lose(rng.u8(..), rng.bool()),
         990..994 => Command::Burst(rng.u8(..4)),
-        994..997 => Command::Failover(rng.u8(..4).checked_sub(1).map(|_| rng.u8(..))),
+        994..996 => Command::Failover(rng.u8(..4).checked_sub(1).map(|_| rng.u8(..))),
+        996..998 => Command::Back(rng.u8(..), rng.bool()),
         _ => Command::NoSuchSale,
     }
 }
@@ -269,11 +275,11 @@ fn account(rng: &mut Rng) -> Option<u8> {
 }
 
 fn someone(rng: &mut Rng) -> Who {
-    const STATES: [&str; 8] =
-        ["WAITING", "CALLED", "LAPSED", "ACTIVE", "holding", "EXPIRED", "BOOKED", "LEFT"];
-    match rng.usize(..10) {
-        9 => Who::Nobody,
-        8 => Who::Any(rng.u8(..)),
+    const STATES: [&str; 9] =
+        ["WAITING", "CALLED", "LAPSED", "ACTIVE", "holding", "EXPIRED", "BOOKED", "LEFT", "LOST"];
+    match rng.usize(..11) {
+        10 => Who::Nobody,
+        9 => Who::Any(rng.u8(..)),
         at => Who::In(STATES[at], rng.u8(..)),
     }
 }
@@ -406,15 +412,13 @@ pub(crate) fn settled(command: Command, model: &Model) -> Option<Ask> {
         Command::Pass(ms) => Ask::Pass(ms),
         Command::Until(moment, off) => Ask::Pass((next(moment, model)?.0 + off - model.now).max(0)),
         Command::Operate(pick) => Ask::Change(change(pick)),
-        Command::Failover(lost) => {
-            let lost = lost.and_then(|pick| place(Who::In("WAITING", pick), model));
-            Ask::Failover { lost: lost.filter(|who| model.may_be_lost(*who)) }
-        }
+        Command::Failover(lost) => Ask::Failover { lost: lost.and_then(|pick| to_be_lost(pick, model)) },
         Command::Recover => Ask::Recover,
         Command::Recovered(late) => Ask::Recovered { epoch: model.epoch - u64::from(late) },
         // What is more than one request, or one of those before, is the runner's matter.
         Command::Brink(..)
         | Command::Overtaken(_)
+        | Command::Back(..)
         | Command::Sweep
         | Command::Again(_)
         | Command::Burst(_)
@@ -445,6 +449,17 @@ fn place(who: Who, model: &Model) -> Option<usize> {
     // The newest ones are the most likely to be talked about.
     let at = candidates.len().checked_sub(1 + usize::from(pick) % candidates.len().clamp(1, 8))?;
     candidates.get(at).copied()
+}
+
+fn to_be_lost(pick: u8, model: &Model) -> Option<usize> {
+    place(Who::In("WAITING", pick), model).filter(|who| model.may_be_lost(*who))
+}
+
+/// The loss of a place, and its return.
+pub(crate) fn back(pick: u8, in_a_failover: bool, model: &Model) -> Option<[Ask; 2]> {
+    let who = to_be_lost(pick, model)?;
+    let loss = if in_a_failover { Ask::Failover { lost: Some(who) } } else { Ask::Mislay { who } };
+    Some([loss, Ask::Rejoin { who: Some(who), account: model.places[who].account.clone() }])
 }
 
 /// One to four names: neighbours in a row, some of them taken, the asker's own or none at all.
@@ -550,7 +565,9 @@ pub(crate) fn brink(moment: Moment, off: i64, pick: u8, model: &Model) -> Option
         (Moment::ClaimEnd | Moment::SessionEnd, 1) => Ask::Leave { who },
         (Moment::ClaimEnd | Moment::SessionEnd, 2) => Ask::Session { who },
         (Moment::ClaimEnd | Moment::SessionEnd, 3) => Ask::Search { who },
-        (Moment::ClaimEnd | Moment::SessionEnd | Moment::ReentryEnd, 4) => Ask::Rejoin { who, account: None },
+        (Moment::ClaimEnd | Moment::SessionEnd | Moment::ReentryEnd, 4) | (Moment::ClaimEnd, 5) => {
+            Ask::Rejoin { who, account: None }
+        }
         (Moment::PaymentDue, 0 | 1) => Ask::Pay { reservation: subject, payment: 0, money: Money::Right },
         (Moment::PaymentDue, 2 | 3) => Ask::Expire { reservation: subject },
         (Moment::PaymentDue | Moment::Reminder, _) => Ask::Tick(Load::default()),
@@ -563,9 +580,12 @@ pub(crate) fn brink(moment: Moment, off: i64, pick: u8, model: &Model) -> Option
         _ => Ask::Poll { who, keyed: true },
     };
     let mut asks = vec![ask];
-    if moment == Moment::ClaimEnd && pick % 6 == 4 {
+    match (moment, pick % 6) {
         // Back in the line is not inside.
-        asks.push(Ask::Release { who, named: Named::All, key: None });
+        (Moment::ClaimEnd, 4) => asks.push(Ask::Release { who, named: Named::All, key: None }),
+        // Who came back and left is known no more.
+        (Moment::ClaimEnd, 5) => asks.extend([Ask::Leave { who }, Ask::Poll { who, keyed: true }]),
+        _ => {}
     }
     Some(((at + off - model.now).max(0), asks))
 }
@@ -665,6 +685,7 @@ fn change(pick: u8) -> Change {
         36 => Change::Edit(Edit::OpenNow),
         37 => Change::Conflict,
         38 => Change::Repeat,
-        _ => Change::Status("OPEN", "open"),
+        // Mostly it would take seats that are in use.
+        _ => Change::Edit(Edit::Rows(1)),
     }
 }

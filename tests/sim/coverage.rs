@@ -39,12 +39,14 @@ const LIFE: &[(&str, &str, &str)] = &[
     // A place that Redis lost, and its key restores.
     ("WAITING", "LOST", "failover"),
     ("LOST", "WAITING", "rejoin"),
+    // By hand: no key restores it.
+    ("WAITING", "LOST", "mislay"),
 ];
 
 /// Acts, and states in which each is tried: what the diagram does not define is refused as the model says.
 const ACTS: &[&str] = &["rejoin", "leave", "poll", "search", "map", "session", "hold", "release", "book"];
 const STATES: &[&str] =
-    &["none", "WAITING", "CALLED", "LAPSED", "ACTIVE", "holding", "EXPIRED", "BOOKED", "LEFT"];
+    &["none", "WAITING", "CALLED", "LAPSED", "ACTIVE", "holding", "EXPIRED", "BOOKED", "LEFT", "LOST"];
 
 /// Steps that have tests of their own. Those of sockets change no sale: tests/api/push.rs. Those of repair and rebuild
 /// begin with a damaged one, and those of deletion leave none: tests/system/repair.rs, rebuild.rs, delete.rs.

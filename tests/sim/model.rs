@@ -241,6 +241,7 @@ impl Model {
             Ask::Lose { reservation, whole } => Ok(self.lose(*reservation, *whole)),
             Ask::Change(change) => Ok(self.change(change)),
             Ask::Failover { lost } => Ok(self.failover(*lost)),
+            Ask::Mislay { who } => Ok(self.mislay(*who)),
             Ask::Recover => Ok(self.recover()),
             Ask::Recovered { epoch } => Ok(self.recovered(*epoch)),
             Ask::Pass(ms) => {
@@ -1027,10 +1028,12 @@ impl Model {
 
     fn failover(&mut self, lost: Option<usize>) -> Expect {
         self.replaced = true;
-        if let Some(who) = lost {
-            self.places[who].state = State::Lost;
-            self.give_up_account(who);
-        }
+        lost.map_or(Expect::Text(String::new()), |who| self.mislay(who))
+    }
+
+    fn mislay(&mut self, who: usize) -> Expect {
+        self.places[who].state = State::Lost;
+        self.give_up_account(who);
         Expect::Text(String::new())
     }
 

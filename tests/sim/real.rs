@@ -140,6 +140,7 @@ impl Real {
             }
             Ask::Change(change) => self.change(*change, model, instance).await,
             Ask::Failover { lost } => self.failover(*lost, model).await,
+            Ask::Mislay { who } => self.mislay(*who, model).await,
             Ask::Recover => match app.store.recover(&app.event).await {
                 Ok(Ok(Recovery::Healthy { epoch })) => format!("epoch {epoch} is healthy"),
                 Ok(Ok(Recovery::Recovering { epoch, since, now })) => {
@@ -262,7 +263,15 @@ impl Real {
         let mut connection =
             self.redis.get_multiplexed_async_connection().await.expect("Redis takes a connection");
         redis::cmd("DEBUG").arg("CHANGE-REPL-ID").exec_async(&mut connection).await.expect("another id");
-        let Some(who) = lost else { return String::new() };
+        match lost {
+            Some(who) => self.mislay(who, model).await,
+            None => String::new(),
+        }
+    }
+
+    async fn mislay(&self, who: usize, model: &Model) -> String {
+        let mut connection =
+            self.redis.get_multiplexed_async_connection().await.expect("Redis takes a connection");
         let place = &model.places[who];
         let token = place.token.to_string();
         let name = |name| Keys::of(&self.app().event).name(name);

@@ -10,7 +10,7 @@ use serde_json::Value;
 use store::{Bench, Load, Snapshot, StoreConfig};
 use support::{Answer, MASTER_KEY};
 
-use crate::command::{Ask, Command, Named, brink, overtaken, settled};
+use crate::command::{Ask, Command, Named, back, brink, overtaken, settled};
 use crate::model::{Expect, Model};
 use crate::real::{Got, Real, on_a_bench};
 use crate::rules::{JOINS_PER_ADDRESS, Rules, SeatState};
@@ -117,8 +117,13 @@ impl<'a> Sim<'a> {
                     self.ask(&ask, 1 - instance).await?;
                 }
             }
-            Command::Again(back) => {
-                let ask = self.last.len().checked_sub(1 + usize::from(back)).map(|at| self.last[at].clone());
+            Command::Back(pick, in_a_failover) => {
+                for ask in back(pick, in_a_failover, &self.model).into_iter().flatten() {
+                    self.ask(&ask, instance).await?;
+                }
+            }
+            Command::Again(ago) => {
+                let ask = self.last.len().checked_sub(1 + usize::from(ago)).map(|at| self.last[at].clone());
                 if let Some(ask) = ask {
                     self.ask(&ask, instance).await?;
                 }
@@ -332,6 +337,7 @@ pub(crate) fn action_of(ask: &Ask) -> &'static str {
         Ask::Tick(_) => "tick",
         Ask::Change(_) => "change",
         Ask::Failover { .. } => "failover",
+        Ask::Mislay { .. } => "mislay",
         Ask::Recover => "recover",
         Ask::Recovered { .. } => "recovered",
         Ask::Pass(_) => "time",
