@@ -33,7 +33,7 @@ const COMMANDS: usize = 500;
 /// Seeds of a test.
 const CASES: u64 = 50;
 /// Seeds that a deliberate fault may survive.
-const MUTATION_CASES: u64 = 120;
+const MUTATION_CASES: u64 = 400;
 /// One in so many is tried by every run of the tests.
 const MUTATIONS_SKIPPED: usize = 12;
 /// Runs that a failure is shortened by at most.
