@@ -7,8 +7,8 @@ use bootstrap::config::MasterKeys;
 use domain::EventId;
 use domain::reservation::Reservation;
 use records::{Records, RecordsConfig};
-use redis::Cmd;
 use redis::aio::MultiplexedConnection;
+use redis::{Cmd, ErrorKind, ServerErrorKind};
 use serde_json::json;
 use server::Running;
 use store::{Recovery, Store, StoreConfig};
@@ -80,9 +80,17 @@ impl System {
         connection.expect("Redis takes a connection")
     }
 
-    /// One of the two nodes is told something.
+    /// One of the two nodes is told something, once it has loaded what it had, or what its primary sent it.
     pub(crate) async fn tell(&self, at: usize, command: &Cmd) {
-        let () = command.query_async(&mut self.node(at).await).await.expect("Redis answers");
+        let mut node = self.node(at).await;
+        support::wait_until(RECOVERY, "Redis has loaded", async || {
+            match command.query_async::<()>(&mut node).await {
+                Ok(()) => true,
+                Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::BusyLoading) => false,
+                Err(error) => panic!("{error}"),
+            }
+        })
+        .await;
     }
 
     /// This node follows the primary, and has all that it has.
