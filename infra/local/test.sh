@@ -60,7 +60,7 @@ ulimit -n "$(ulimit -Hn)" 2>/dev/null || true
 
 # The whole workspace each time: a part of it would have its dependencies built once more, with fewer features.
 # With the binaries of the functions that tests/faults kills.
-cargo build --workspace --example with-servers --example serve --bin book --bin relay --bin persist --bin admit --bin pay
+cargo build --workspace --example with-servers --example serve --bin book --bin relay --bin persist --bin admit --bin pay --bin poll
 suite single
 if has_nextest; then
     say "documentation"

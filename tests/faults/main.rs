@@ -12,6 +12,7 @@ mod serving;
 
 mod capacity;
 mod clocks;
+mod concurrency;
 mod dead_letters;
 mod failover;
 mod outbox;

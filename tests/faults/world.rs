@@ -106,6 +106,14 @@ impl World {
         self.function("book", &[&access[..], &[("DEFAULT_EVENT_ID", event)]].concat()).await
     }
 
+    /// An instance that Lambda lets have as many requests at once.
+    pub(crate) async fn poll(&self, concurrency: &str) -> Function {
+        let event = self.app.event.as_str();
+        let signing = [("ACCESS_TOKEN_KEY", ACCESS_TOKEN_KEY), ("MASTER_KEY", MASTER_KEY)];
+        let more = [("DEFAULT_EVENT_ID", event), ("AWS_LAMBDA_MAX_CONCURRENCY", concurrency)];
+        self.function("poll", &[&signing[..], &more].concat()).await
+    }
+
     pub(crate) async fn pay(&self) -> Function {
         let event = self.app.event.as_str();
         let access = [("ACCESS_TOKEN_KEY", ACCESS_TOKEN_KEY), ("PAYMENT_KEY", PAYMENT_KEY)];

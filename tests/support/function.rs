@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -46,7 +47,11 @@ impl Invoked {
 }
 
 #[derive(Default)]
-struct Waiting(Mutex<HashMap<String, oneshot::Sender<Invoked>>>);
+struct Waiting {
+    answers: Mutex<HashMap<String, oneshot::Sender<Invoked>>>,
+    /// Events handed out and not answered.
+    in_hand: AtomicUsize,
+}
 
 /// An instance of a function. It is killed when the value is dropped.
 pub struct Function {
@@ -80,7 +85,7 @@ impl Function {
     pub async fn invoke(&self, event: &Value) -> Invoked {
         let id = format!("{:032x}", fastrand::u128(..));
         let (answer, mut answered) = oneshot::channel();
-        lock(&self.waiting.0).insert(id.clone(), answer);
+        lock(&self.waiting.answers).insert(id.clone(), answer);
         self.events.send((id, event.to_string())).expect("the Runtime API serves");
         let ends = async {
             loop {
@@ -93,6 +98,11 @@ impl Function {
         };
         let invoked = tokio::time::timeout(INVOCATION_TIMEOUT, ends).await;
         invoked.unwrap_or_else(|_| panic!("no answer; it said:\n{}", self.said()))
+    }
+
+    /// How many events it works on.
+    pub fn in_hand(&self) -> usize {
+        self.waiting.in_hand.load(Ordering::Relaxed)
     }
 
     /// Kills it (-9) and waits until it is gone, from wherever it is called.
@@ -167,6 +177,7 @@ async fn serve(listener: TcpListener, events: Events, waiting: Arc<Waiting>) {
 async fn answer(request: Request<Incoming>, events: &Events, waiting: &Waiting) -> Response<Full<Bytes>> {
     if request.method() == Method::GET {
         let Some((id, event)) = events.lock().await.recv().await else { return empty(StatusCode::GONE) };
+        waiting.in_hand.fetch_add(1, Ordering::Relaxed);
         let mut next = Response::new(Full::new(Bytes::from(event)));
         for (name, value) in [
             ("lambda-runtime-aws-request-id", id.as_str()),
@@ -184,7 +195,8 @@ async fn answer(request: Request<Incoming>, events: &Events, waiting: &Waiting) 
     let body = request.into_body().collect().await.map(Collected::to_bytes).unwrap_or_default();
     let mut parts = path.rsplit('/');
     let (kind, id) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
-    if let Some(answer) = lock(&waiting.0).remove(id) {
+    if let Some(answer) = lock(&waiting.answers).remove(id) {
+        waiting.in_hand.fetch_sub(1, Ordering::Relaxed);
         let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
         // Whoever no longer waits has no use for it.
         let _ = answer.send(if kind == "response" { Invoked::Answered(body) } else { Invoked::Failed(body) });

@@ -209,18 +209,22 @@ pub(crate) fn headers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Head
 struct Text<'a>(#[serde(borrow)] std::borrow::Cow<'a, str>);
 
 /// Serves a Lambda until it is stopped: each event through [`accept`] to `handler`, whose answer goes back. What was
-/// counted meanwhile is told before.
-pub async fn run<H, F>(handler: H) -> Result<(), lambda_http::Error>
+/// counted meanwhile is told before. Where Lambda lets an instance have several requests at once
+/// (`AWS_LAMBDA_MAX_CONCURRENCY`), they share its state.
+pub async fn run<S, H, F>(state: S, handler: H) -> Result<(), lambda_http::Error>
 where
-    H: Fn(Request) -> F,
-    F: Future<Output = Response<Body>> + Send,
+    S: Sync + 'static,
+    H: Fn(&'static S, Request) -> F + Clone + Send + 'static,
+    F: Future<Output = Response<Body>> + Send + 'static,
 {
-    let serve = |event: LambdaEvent<HttpEvent>| {
+    // It lives as long as the process, which ends without a word.
+    let state: &'static S = Box::leak(Box::new(state));
+    let serve = move |event: LambdaEvent<HttpEvent>| {
         // Boxed, or the futures of handler and runtime in one are deeper than compilers go.
-        let answer = Box::pin(handler(accept(event.payload)));
+        let answer = Box::pin(handler(state, accept(event.payload)));
         async { Ok::<_, lambda_http::Error>(into_event(metrics::flushed(answer).await)) }
     };
-    lambda_runtime::run(service_fn(serve)).await
+    lambda_runtime::run_concurrent(service_fn(serve)).await
 }
 
 /// The answer as API Gateway takes it.

@@ -15,5 +15,5 @@ async fn main() -> anyhow::Result<()> {
     let state = State::from_env()?;
     let outbox = Arc::new(SqsOutbox::new(config::queues(SEND_TIMEOUT)?));
     let state = BookState { state, outbox };
-    gateway::run(|request| book::handle(&state, request)).await.map_err(anyhow::Error::from_boxed)
+    gateway::run(state, book::handle).await.map_err(anyhow::Error::from_boxed)
 }

@@ -4,6 +4,5 @@ use bootstrap::State;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
-    let state = State::signing_from_env()?;
-    gateway::run(|request| join::handle(&state, request)).await.map_err(anyhow::Error::from_boxed)
+    gateway::run(State::signing_from_env()?, join::handle).await.map_err(anyhow::Error::from_boxed)
 }

@@ -17,6 +17,8 @@ async fn main() -> anyhow::Result<()> {
     let store = Store::new(&config::store()?)?;
     let gate = Gate { payment_keys: config::payment_keys()?, ..config::gate()? };
     let outbox = SqsOutbox::new(config::queues(SEND_TIMEOUT)?);
-    let state = || PayState { store: &store, gate: &gate, outbox: &outbox };
-    gateway::run(|request| pay::handle(state(), request)).await.map_err(anyhow::Error::from_boxed)
+    let handle = |(store, gate, outbox): &'static (Store, Gate, SqsOutbox), request| {
+        pay::handle(PayState { store, gate, outbox }, request)
+    };
+    gateway::run((store, gate, outbox), handle).await.map_err(anyhow::Error::from_boxed)
 }

@@ -4,6 +4,5 @@ use bootstrap::State;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
-    let state = State::from_env()?;
-    gateway::run(|request| seats::handle(&state, request)).await.map_err(anyhow::Error::from_boxed)
+    gateway::run(State::from_env()?, seats::handle).await.map_err(anyhow::Error::from_boxed)
 }
