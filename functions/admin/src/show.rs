@@ -52,6 +52,12 @@ pub struct EventSummary {
     pub reservations: u64,
     /// Facts that no queue has taken yet.
     pub journal: u64,
+    /// When the last tick was; none before the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ticked_at: Option<Millis>,
+    /// When a relay last looked at it; none before the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relayed_at: Option<Millis>,
     /// What waiting people are told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
@@ -174,6 +180,8 @@ fn summary(state: &EventState) -> EventSummary {
         capacity: edition.layout.capacity(),
         reservations: state.reservations,
         journal: state.journal,
+        ticked_at: state.ticked_at,
+        relayed_at: state.relayed_at,
         message: view.message.clone(),
     }
 }
