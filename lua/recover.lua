@@ -1,4 +1,5 @@
--- recover: notice that Redis is another one than the sale was last seen in; a new epoch begins, and the sale recovers.
+-- recover: a relay looks at the sale, and leaves the time. Notice that Redis is another one than the sale was last seen
+-- in; a new epoch begins, and the sale recovers.
 --
 -- KEYS       meta sequence journal
 -- ARGV       now_ms
@@ -14,6 +15,7 @@ local now_ms = ARGV[1]
 local now = clock(now_ms)
 local field = redis.call('HMGET', meta, 'version', 'epoch', 'recoveringSince', 'replicationId')
 if not field[1] then return { 'EVENT_NOT_FOUND' } end
+redis.call('HSET', meta, 'relayedAt', now)
 local keys = { meta = meta, sequence = sequence, journal = journal }
 local epoch, since = watch_epoch(keys, field[1], field[2], field[3], field[4], now)
 if not since then return { 'HEALTHY', tonumber(epoch) } end

@@ -1,15 +1,15 @@
 """What a deployment makes, and what that costs while nobody comes. jari plan tells what people cost."""
 
 HOURS = 730
-# List prices of us-east-1 in dollars as of mid-2026, rounded; other regions are up to half dearer. Check them.
+# List prices of us-east-1 in dollars as of autumn 2026; other regions are up to half dearer. Check them.
 NODE_HOUR = {
-    "cache.t4g.small": 0.026,
+    "cache.t4g.small": 0.0256,
     "cache.t4g.medium": 0.052,
-    "cache.m7g.large": 0.127,
-    "cache.m7g.xlarge": 0.254,
-    "cache.r7g.large": 0.175,
-    "cache.r7g.xlarge": 0.35,
-    "cache.r7g.2xlarge": 0.70,
+    "cache.m7g.large": 0.1264,
+    "cache.m7g.xlarge": 0.252,
+    "cache.r7g.large": 0.1752,
+    "cache.r7g.xlarge": 0.3496,
+    "cache.r7g.2xlarge": 0.6984,
 }
 CAPACITY_UNIT_HOUR = 0.12
 ENDPOINT_HOUR = 0.01

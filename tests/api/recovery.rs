@@ -100,10 +100,15 @@ async fn nothing_is_sold_paid_or_given_back_until_what_was_lost_is_back() {
         assert_eq!((tick.epoch, tick.recovering, tick.admitted), (2, true, 0), "after epoch {epoch}");
         assert_eq!(app.leave(&joined).await.data()["removed"], true);
     }
+    let relayed_at = async || {
+        failing.app.store.event_state(&failing.app.event).await.expect("an answer").expect("known").relayed_at
+    };
+    assert_eq!(relayed_at().await, None, "only a relay leaves its time");
     let ends = async |epoch| failing.app.store.recovered(&failing.app.event, epoch).await.expect("an answer");
     assert_eq!(ends(1).await, Ok(false), "another epoch's recovery");
     let seen = failing.app.store.recover(&failing.app.event).await.expect("an answer");
     assert!(matches!(seen, Ok(Recovery::Recovering { epoch: 2, since, now }) if since < now), "{seen:?}");
+    assert_eq!(relayed_at().await, Some(failing.app.store.clock().await.expect("a clock")));
     assert_eq!(ends(2).await, Ok(true));
     assert_eq!(ends(2).await, Ok(true), "once more");
     assert_eq!(

@@ -12,6 +12,8 @@ FUNCTIONS = [
     "Relay", "Seats", "Socket",
 ]  # fmt: skip
 STACK = "jari-test"
+# Requests a second, and connects of sockets a second.
+QUOTAS = {"L-8A5B8E43": 10000.0, "L-9ED1E49A": 500.0}
 PAGE = 10
 INVOKED_PREFIX = "/2015-03-31/functions/"
 
@@ -20,7 +22,9 @@ class Front:
     """A server that says what a deployed stack would; `limits` may be changed between two questions."""
 
     def __init__(self, functions):
-        self.limits = {"instances": 3000, "Throttle rate": 10000.0, "WebSocket new connections per second": 500.0}
+        self.instances = 3000
+        # The account's own quotas; everybody else's are those of QUOTAS.
+        self.own = {}
         self.without = set()
         self.qualifiers = set()
         front = self
@@ -34,8 +38,8 @@ class Front:
 
             def do_POST(self):
                 body = self.rfile.read(int(self.headers.get("content-length", 0)))
-                if self.headers.get("x-amz-target", "").endswith("ListServiceQuotas"):
-                    self.say(200, front.quotas())
+                if target := self.headers.get("x-amz-target"):
+                    self.say(*front.quota(target.endswith("GetServiceQuota"), json.loads(body)["QuotaCode"]))
                 else:
                     self.say(*front.invoke(functions, urlsplit(self.path), body))
 
@@ -62,7 +66,7 @@ class Front:
 
     def get(self, asked):
         if asked.path.endswith("/account-settings") or asked.path.endswith("/account-settings/"):
-            limits = {"ConcurrentExecutions": 5000, "UnreservedConcurrentExecutions": self.limits["instances"]}
+            limits = {"ConcurrentExecutions": 5000, "UnreservedConcurrentExecutions": self.instances}
             return 200, {"AccountLimit": limits}
         if asked.path.rstrip("/").endswith("/functions"):
             start = int(parse_qs(asked.query).get("Marker", ["0"])[0])
@@ -74,9 +78,11 @@ class Front:
             return 200, {"State": "Active", "Version": "7"}
         return 404, {"Type": "User", "Message": asked.path}
 
-    def quotas(self):
-        known = {name: value for name, value in self.limits.items() if name != "instances"}
-        return {"Quotas": [{"QuotaName": name, "Value": value} for name, value in known.items()]}
+    def quota(self, is_own, code):
+        known = self.own if is_own else QUOTAS
+        if code in known:
+            return 200, {"Quota": {"QuotaCode": code, "Value": known[code]}}
+        return 400, {"__type": "NoSuchResourceException", "Message": code}
 
     def invoke(self, functions, asked, body):
         name = asked.path.removeprefix(INVOKED_PREFIX).removesuffix("/invocations")

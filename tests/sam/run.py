@@ -154,12 +154,12 @@ class Local(unittest.TestCase):
         self.assertEqual(set(checks) - set(FUNCTIONS), {what for what in checks if " " in what})
         self.assertEqual(front.qualifiers, {"live"})
         front.without.add("Pay")
-        front.limits.update({"instances": 999, "Throttle rate": 7999.0})
-        del front.limits["WebSocket new connections per second"]
+        front.instances = 999
+        front.own["L-8A5B8E43"] = 7999.0
         checks, code = self.preflight(front)
         missing = {what for what, check in checks.items() if check["verdict"] == "missing"}
         self.assertEqual(missing, {"Pay", "Lambda, instances at once", "API Gateway, requests a second"})
-        self.assertEqual(checks["API Gateway, connects of sockets a second"]["verdict"], "unknown")
+        self.assertEqual(checks["API Gateway, connects of sockets a second"]["verdict"], "ready")
         self.assertEqual(code, 1)
 
     def preflight(self, front):

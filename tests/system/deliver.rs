@@ -49,14 +49,8 @@ impl Database {
 
 /// Everything that was sold, by id.
 pub(crate) async fn reservations(records: &Records, event: &EventId) -> Vec<Reservation> {
-    let mut all: Vec<Reservation> = Vec::new();
-    loop {
-        let page = records.reservations(event, all.last(), 1_000).await.expect("PostgreSQL answers");
-        if page.is_empty() {
-            break;
-        }
-        all.extend(page);
-    }
+    let mut all = Vec::new();
+    records.each_reservation(event, |row| all.push(row)).await.expect("PostgreSQL answers");
     all.sort_by(|one, other| one.reservation_id.cmp(&other.reservation_id));
     all
 }

@@ -98,8 +98,12 @@ pub(crate) enum Command {
     /// Is a deployment ready for its opening?
     ///
     /// Every function is called behind its alias with what changes nothing, which wakes those that nobody has called
-    /// for weeks; quotas are held against what the sale asks for (`jari plan` tells it). AWS' own variables and files
-    /// name account and region. What is missing is a finding.
+    /// for weeks. Keys must be published, sales must have been ticked and relayed within two minutes, which shows that
+    /// both schedules run, and PostgreSQL must answer. Instances and quotas are held against what the sale asks for
+    /// (`jari plan` tells it). AWS' own variables and files name account and region.
+    ///
+    /// What is missing is a finding. What could not be asked, as for want of a permission, hides nothing else; where
+    /// nothing is missing, it is exit code 2.
     ///
     /// Example: jari preflight --stack jari --instances 3000 --requests-per-second 20000
     Preflight(PreflightArguments),
@@ -334,6 +338,9 @@ pub(crate) struct PreflightArguments {
     /// Instances of all functions at once
     #[arg(long, value_name = "N", default_value_t = 1_000)]
     pub(crate) instances: u32,
+    /// Instances that Join, Poll, `HoldSeat` and Book each have ready, as `WarmInstances` says
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) warm_instances: u32,
     /// Requests a second
     #[arg(long, value_name = "N", default_value_t = 8_000)]
     pub(crate) requests_per_second: u32,

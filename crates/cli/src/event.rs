@@ -233,6 +233,7 @@ fn state(summary: &EventSummary, times: Times) -> Lines {
         let distance = if at > now { format!("in {span}") } else { format!("{span} ago") };
         format!("{}, {distance}", times.long(at))
     };
+    let since = |at: Option<Millis>| at.map_or("never".to_owned(), |at| span((now.0 - at.0).max(0)) + " ago");
     let mut status = summary.status.clone();
     if summary.maintenance {
         status.push_str(", maintenance: no holds and bookings");
@@ -259,6 +260,7 @@ fn state(summary: &EventSummary, times: Times) -> Lines {
         ("places", format!("{} free of {}", number(summary.remaining), number(summary.capacity))),
         ("sold", counted(summary.reservations, "reservation") + ", cancelled ones included"),
         ("journal", counted(summary.journal, "fact") + " not yet taken by a queue"),
+        ("last tick", format!("{}, last relay {}", since(summary.ticked_at), since(summary.relayed_at))),
         ("version", summary.version.to_string()),
     ];
     if let Some(message) = &summary.message {
@@ -351,6 +353,8 @@ mod tests {
             capacity: 20_000,
             reservations: 1,
             journal: 0,
+            ticked_at: Some(sale.opens_at.plus(60_000)),
+            relayed_at: None,
             message: Some("가".repeat(100)),
         };
         let section = SectionState {
@@ -378,6 +382,7 @@ mod tests {
             "  active      1 person, at most 12,600",
             "  pace        70 people/s set, 25 % of that for now, 69.5 seen",
             "  places      19,998 free of 20,000",
+            "  last tick   1 s ago, last relay never",
             "OFFERING      SECTION  NAME       PRICE  FREE  PLACES",
             "KTX-101-0924  special  특실  83,700 KRW    -1     126",
         ] {

@@ -13,6 +13,9 @@ use crate::{Records, RecordsError};
 /// The most rows of a page, whatever was asked for.
 pub const MAX_PAGE_ROWS: u32 = 10_000;
 
+/// Rows of a page where all pages are read.
+const PAGE: u32 = 1_000;
+
 /// A page of reservations with their places, in the order of one of their instants.
 macro_rules! reservations_by {
     ($instant:literal) => {
@@ -122,6 +125,20 @@ impl Records {
         self.reservations_page(RESERVATIONS, event, after, limit).await
     }
 
+    /// Every reservation of an event in the order of their sale, a page at a time.
+    pub async fn each_reservation(
+        &self,
+        event: &EventId,
+        mut each: impl FnMut(Reservation),
+    ) -> Result<(), RecordsError> {
+        let mut page = self.reservations(event, None, PAGE).await?;
+        while let Some(last) = page.last() {
+            let next = self.reservations(event, Some(last), PAGE).await?;
+            std::mem::replace(&mut page, next).into_iter().for_each(&mut each);
+        }
+        Ok(())
+    }
+
     /// An event's reservations in the order of their last change, at most `limit` of those behind `after`: an
     /// instant, and at that instant a reservation's id.
     pub async fn reservations_changed(
@@ -186,7 +203,22 @@ impl Records {
         rows.iter().map(|row| fact(event, Cells { row, table: "facts" })).collect()
     }
 
-    /// Facts of several kinds, likewise.
+    /// Every fact of one kind in the order in which they became true, a page at a time.
+    pub async fn each_fact(
+        &self,
+        event: &EventId,
+        kind: &str,
+        mut each: impl FnMut(Fact),
+    ) -> Result<(), RecordsError> {
+        let mut page = self.facts(event, kind, None, PAGE).await?;
+        while let Some(last) = page.last() {
+            let next = self.facts(event, kind, Some(last), PAGE).await?;
+            std::mem::replace(&mut page, next).into_iter().for_each(&mut each);
+        }
+        Ok(())
+    }
+
+    /// A page of facts of several kinds.
     pub async fn facts_of(
         &self,
         event: &EventId,

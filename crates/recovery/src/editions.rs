@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::EventId;
-use domain::fact::{Fact, What};
+use domain::fact::What;
 use domain::layout::Edition;
 use domain::sale::Sale;
 use records::Records;
@@ -11,8 +11,6 @@ use store::Standing;
 
 use crate::RecoveryError;
 
-/// Changes read at once.
-const PAGE: u32 = 1_000;
 /// Editions that Redis may have had and whose facts were lost with it: their versions are not given out again.
 const VERSIONS_SKIPPED: u64 = 1_000;
 
@@ -30,17 +28,8 @@ pub(crate) struct Editions {
 impl Editions {
     pub(crate) async fn read(records: &Records, event: &EventId) -> Result<Self, RecoveryError> {
         let mut editions = Self::default();
-        let mut last: Option<Fact> = None;
-        loop {
-            let page = records.facts(event, "EVENT_CHANGED", last.as_ref(), PAGE).await?;
-            for fact in &page {
-                editions.changed(&fact.what);
-            }
-            match page.into_iter().next_back() {
-                Some(fact) => last = Some(fact),
-                None => return Ok(editions),
-            }
-        }
+        records.each_fact(event, "EVENT_CHANGED", |fact| editions.changed(&fact.what)).await?;
+        Ok(editions)
     }
 
     /// A change of the sale; they come in the journal's order.

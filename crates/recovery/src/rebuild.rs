@@ -7,6 +7,7 @@
 use std::collections::HashSet;
 
 use domain::layout::Edition;
+use domain::reservation::Reservation;
 use domain::{EventId, Millis, Token};
 use futures::stream::{FuturesUnordered, TryStreamExt};
 use records::Records;
@@ -17,8 +18,6 @@ use crate::editions::Editions;
 use crate::line::{Line, Pause};
 use crate::{RecoveryError, RepairReport, repair};
 
-/// Rows read at once.
-const PAGE: u32 = 1_000;
 /// Steps on their way at the same time: enough that Redis never waits for us.
 const AT_ONCE: usize = 4;
 /// Ticket numbers that may have been given out and whose facts were lost.
@@ -122,11 +121,10 @@ pub async fn rebuild(
 /// Tokens that have booked: what becomes of their places in the line is the reservation's matter.
 async fn booked(records: &Records, event: &EventId) -> Result<HashSet<Token>, RecoveryError> {
     let mut tokens = HashSet::new();
-    let mut page = records.reservations(event, None, PAGE).await?;
-    while let Some(last) = page.last().cloned() {
-        tokens.extend(page.iter().map(|row| row.token));
-        page = records.reservations(event, Some(&last), PAGE).await?;
-    }
+    let each = |row: Reservation| {
+        tokens.insert(row.token);
+    };
+    records.each_reservation(event, each).await?;
     Ok(tokens)
 }
 

@@ -81,6 +81,10 @@ pub struct EventState {
     pub pace_factor: f64,
     /// Whether nobody new joins, as the journal is too long.
     pub joins_refused: bool,
+    /// When the last tick was; none before the first.
+    pub ticked_at: Option<Millis>,
+    /// When a relay last looked at it; none before the first.
+    pub relayed_at: Option<Millis>,
 }
 
 impl Store {
@@ -171,10 +175,18 @@ impl Store {
             Err(refusal) => return Ok(Err(refusal)),
         };
         let mut meta = redis::cmd("HMGET");
-        meta.arg(Keys::of(event).name(KeyName::Meta)).arg(&["maintenance", "paceFactor", "joinsRefused"]);
-        let [maintenance, pace_factor, joins_refused]: [Option<String>; 3] =
+        meta.arg(Keys::of(event).name(KeyName::Meta)).arg(&[
+            "maintenance",
+            "paceFactor",
+            "joinsRefused",
+            "clock",
+            "relayedAt",
+        ]);
+        let [maintenance, pace_factor, joins_refused, ticked_at, relayed_at]: [Option<String>; 5] =
             self.read("HMGET", &meta).await?;
         let is_set = |flag: Option<String>| flag.as_deref() == Some("1");
+        // A sale that nobody has ticked yet has a clock of 0.
+        let instant = |at: Option<String>| at.and_then(|at| at.parse().ok()).filter(|at| *at > 0).map(Millis);
         Ok(Ok(EventState {
             edition,
             view,
@@ -185,6 +197,8 @@ impl Store {
             // Before its first tick a sale has none.
             pace_factor: pace_factor.and_then(|factor| factor.parse().ok()).unwrap_or(1.0),
             joins_refused: is_set(joins_refused),
+            ticked_at: instant(ticked_at),
+            relayed_at: instant(relayed_at),
         }))
     }
 

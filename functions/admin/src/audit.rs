@@ -33,8 +33,6 @@ use crate::finding::{Fault, Finding, Findings};
 use crate::reply::{Refused, Reply};
 use crate::{AdminError, AdminState};
 
-/// Rows and facts read at once.
-const PAGE: u32 = 1_000;
 /// Between two readings.
 const INTERVAL: Duration = Duration::from_millis(500);
 /// The longest that an audit waits for differences to vanish.
@@ -250,23 +248,16 @@ pub(crate) async fn each_admission(
     mut each: impl FnMut(&Fact),
 ) -> Result<(), AdminError> {
     let mut waiting = pending.admissions.iter().peekable();
-    let mut after: Option<Position> = None;
-    loop {
-        let page = records.facts_behind(event, "USER_ADMITTED", after, PAGE).await?;
-        for fact in &page {
-            let at = position(fact);
-            while let Some((_, earlier)) = waiting.next_if(|(pending, _)| **pending < at) {
-                each(earlier);
-            }
-            // The journal's copy of what PostgreSQL has.
-            waiting.next_if(|(pending, _)| **pending == at);
-            each(fact);
+    let recorded = |fact: Fact| {
+        let at = position(&fact);
+        while let Some((_, earlier)) = waiting.next_if(|(pending, _)| **pending < at) {
+            each(earlier);
         }
-        match page.last() {
-            Some(last) => after = Some(position(last)),
-            None => break,
-        }
-    }
+        // The journal's copy of what PostgreSQL has.
+        waiting.next_if(|(pending, _)| **pending == at);
+        each(&fact);
+    };
+    records.each_fact(event, "USER_ADMITTED", recorded).await?;
     waiting.for_each(|(_, fact)| each(fact));
     Ok(())
 }

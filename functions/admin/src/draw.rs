@@ -79,7 +79,7 @@ pub(crate) async fn verify(state: &AdminState, event: &EventId) -> Result<Reply,
     let pending = Pending::read(store, event).await?;
     let history = History::read(records, event, &pending, &sale.edition).await?;
     let mut check = Check::new(&seed, sale.is_opened, &history);
-    each_page(records, store, event, |facts| facts.iter().for_each(|fact| check.entered(fact))).await?;
+    each_entry(records, store, event, |fact| check.entered(fact)).await?;
     check.line(store, event).await?;
     let mut turns = Turns::default();
     each_admission(records, event, &pending, |fact| {
@@ -103,26 +103,18 @@ pub(crate) async fn verify(state: &AdminState, event: &EventId) -> Result<Reply,
 }
 
 /// All facts of taken places: those in PostgreSQL, then those in the journal.
-async fn each_page(
+async fn each_entry(
     records: &Records,
     store: &Store,
     event: &EventId,
-    mut each: impl FnMut(&[Fact]),
+    mut each: impl FnMut(&Fact),
 ) -> Result<(), AdminError> {
-    let mut after: Option<Position> = None;
-    loop {
-        let page = records.facts_behind(event, ENTERED, after, PAGE).await?;
-        each(&page);
-        match page.last() {
-            Some(last) => after = Some(position(last)),
-            None => break,
-        }
-    }
+    records.each_fact(event, ENTERED, |fact| each(&fact)).await?;
     let until_ms = store.redis_time_ms().await?;
     let mut from = None;
     loop {
         let page = store.journal(event, from, until_ms).await?;
-        each(&page.facts);
+        page.facts.iter().for_each(&mut each);
         match page.next {
             Some(next) => from = Some(next),
             None => return Ok(()),

@@ -8,6 +8,7 @@ mod delete;
 mod draw;
 mod export;
 mod finding;
+mod held;
 mod letter_file;
 mod publish;
 mod rebuild;
@@ -27,10 +28,14 @@ pub use show::{Draw, EventDetail, EventSummary, SectionState};
 
 pub use recovery::{Conflict, Progress, RebuildReport, RepairReport};
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use audit::Asked;
 use bootstrap::config::{self, MasterKeys};
 use domain::EventId;
 use domain::shuffle::Seed;
+use held::HeldReadings;
 use outbox::{DeadLetters, DeadLettersError};
 use records::{MigrateError, Records, RecordsConfig, RecordsError};
 use store::{StatusChange, Store, StoreError};
@@ -71,12 +76,20 @@ pub struct AdminState {
     migrations: Option<RecordsConfig>,
     master: Option<MasterKeys>,
     dead_letters: Option<Box<dyn DeadLetters>>,
+    held: HeldReadings,
 }
 
 impl AdminState {
     /// State of a system whose tables somebody else makes.
     pub fn new(store: Store, records: Records, master: MasterKeys) -> Self {
-        Self { store, records: Some(records), migrations: None, master: Some(master), dead_letters: None }
+        Self {
+            store,
+            records: Some(records),
+            migrations: None,
+            master: Some(master),
+            dead_letters: None,
+            held: HeldReadings::default(),
+        }
     }
 
     /// State from what is known of a system: a command that needs what is missing says so.
@@ -86,7 +99,8 @@ impl AdminState {
         master: Option<MasterKeys>,
     ) -> Result<Self, RecordsError> {
         let records = database.as_ref().map(Records::open).transpose()?;
-        Ok(Self { store, records, migrations: database, master, dead_letters: None })
+        let held = HeldReadings::default();
+        Ok(Self { store, records, migrations: database, master, dead_letters: None, held })
     }
 
     /// The same that knows where dead letters lie.
@@ -111,6 +125,11 @@ impl AdminState {
     /// Redis.
     pub fn store(&self) -> &Store {
         &self.store
+    }
+
+    /// Held places by the section's number.
+    async fn held(&self, event: &EventId) -> Result<Arc<BTreeMap<u32, u64>>, StoreError> {
+        self.held.read(&self.store, event).await
     }
 
     fn records(&self) -> Result<&Records, AdminError> {

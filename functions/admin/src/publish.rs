@@ -334,6 +334,8 @@ mod tests {
             maintenance: false,
             pace_factor: 1.0,
             joins_refused: false,
+            ticked_at: None,
+            relayed_at: None,
         }
     }
 

@@ -52,6 +52,12 @@ pub struct EventSummary {
     pub reservations: u64,
     /// Facts that no queue has taken yet.
     pub journal: u64,
+    /// When the last tick was; none before the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ticked_at: Option<Millis>,
+    /// When a relay last looked at it; none before the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relayed_at: Option<Millis>,
     /// What waiting people are told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
@@ -87,7 +93,7 @@ pub struct SectionState {
     pub price: u64,
     /// Free places; below zero only where something is broken.
     pub remaining: i64,
-    /// Held places; what is neither free nor held is sold.
+    /// Held places, seconds old where very many are; what is neither free nor held is sold.
     #[serde(default)]
     pub held: u64,
     /// Places on sale.
@@ -119,7 +125,7 @@ pub(crate) async fn show(state: &AdminState, event: &EventId) -> Result<Reply, A
     let Ok(event_state) = store.event_state(event).await? else {
         return Ok(Reply::Refused(Refused::EventNotFound { event: event.clone() }));
     };
-    let (stock, held) = (store.stock(event).await?, store.held(event).await?);
+    let (stock, held) = (store.stock(event).await?, state.held(event).await?);
     let sale = Arc::clone(&event_state.edition.sale);
     let is_drawn = sale.pre_queue == PreQueue::Shuffle;
     // Without the master key the rest can be shown all the same.
@@ -174,6 +180,8 @@ fn summary(state: &EventState) -> EventSummary {
         capacity: edition.layout.capacity(),
         reservations: state.reservations,
         journal: state.journal,
+        ticked_at: state.ticked_at,
+        relayed_at: state.relayed_at,
         message: view.message.clone(),
     }
 }

@@ -133,15 +133,10 @@ impl System {
 
     /// Every reservation that PostgreSQL has.
     pub(crate) async fn rows(&self) -> Vec<Reservation> {
-        let (records, mut rows) = (self.records(), Vec::new());
-        loop {
-            let page = records.reservations(&self.event, rows.last(), 1_000).await;
-            let page = page.expect("PostgreSQL answers");
-            if page.is_empty() {
-                return rows;
-            }
-            rows.extend(page);
-        }
+        let mut rows = Vec::new();
+        let read = self.records().each_reservation(&self.event, |row| rows.push(row)).await;
+        read.expect("PostgreSQL answers");
+        rows
     }
 
     /// What an audit finds. While the sale moves it may have to leave things out.

@@ -11,10 +11,10 @@ const STYLE: &str = "
 :root { color-scheme: light dark; font: 15px/1.5 system-ui, sans-serif; }
 body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
-table { border-collapse: collapse; } th, td { padding: .15rem .8rem .15rem 0; text-align: left; }
-td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
-figure { margin: 1.5rem 0; } figcaption { font-weight: 600; } figure p { margin: 0; opacity: .8; }
-svg { width: 100%; } svg text { font-size: 11px; fill: currentColor; opacity: .7; }
+.wide { overflow-x: auto; } table { border-collapse: collapse; } th, td { padding: .15rem .8rem .15rem 0; text-align: left; }
+td.n, th.n { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
+figure { margin: 1.5rem 0; overflow-x: auto; } figcaption { font-weight: 600; } figure p { margin: 0; opacity: .8; }
+svg { width: 100%; min-width: 36rem; } svg text { font-size: 11px; fill: currentColor; opacity: .7; }
 .value { text-anchor: end; } .time { text-anchor: middle; }
 .grid { stroke: currentColor; opacity: .15; } .curve { fill: none; stroke-width: 1.5; }
 .c0 { stroke: #2a78d6; background: #2a78d6; } .c1 { stroke: #e07b1a; background: #e07b1a; }
@@ -48,7 +48,7 @@ pub(crate) fn page(report: &Report) -> String {
 }
 
 fn table(headers: &[&str], rows: &[Vec<String>]) -> String {
-    let mut html = String::from("<table><tr>");
+    let mut html = String::from("<div class=\"wide\"><table><tr>");
     let class = |at: usize| if at == 0 || at > 5 { "" } else { " class=\"n\"" };
     for (at, header) in headers.iter().enumerate() {
         let _ = write!(html, "<th{}>{header}</th>", class(at));
@@ -59,7 +59,7 @@ fn table(headers: &[&str], rows: &[Vec<String>]) -> String {
             let _ = write!(html, "<td{}>{}</td>", class(at), escaped(cell));
         }
     }
-    html + "</tr></table>\n"
+    html + "</tr></table></div>\n"
 }
 
 fn figures(report: &Report) -> String {

@@ -7,7 +7,8 @@ use crate::output::number;
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 220.0;
 const LEFT: f64 = 64.0;
-const RIGHT: f64 = 12.0;
+/// Half of the last moment's label stands there.
+const RIGHT: f64 = 32.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 28.0;
 /// More points than this say nothing more.
@@ -111,6 +112,10 @@ mod tests {
         assert!(drawn.iter().all(|(x, y)| (LEFT..=WIDTH).contains(x) && (TOP..=HEIGHT).contains(y)));
         assert!(drawn.iter().any(|(_, y)| *y < TOP + 1.0), "the peak of 399 of 400");
         assert!(svg.contains(">400<") && svg.contains(">9999 s<"), "{svg}");
+        // Labels stand in the middle of their moment: a letter of 11 is 7 wide at most.
+        let last = svg.split("<text x=\"").find(|text| text.contains(">9999 s<")).unwrap();
+        let at: f64 = last.split('"').next().unwrap().parse().unwrap();
+        assert!(at + 7.0 * 7.0 / 2.0 <= WIDTH, "{at}");
     }
 
     #[test]

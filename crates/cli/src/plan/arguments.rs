@@ -63,7 +63,7 @@ pub(crate) struct Assumed {
     #[arg(long, value_name = "MS", default_value_t = 4.0, value_parser = positive)]
     pub(crate) billed_ms: f64,
     /// Memory of a function, in MB
-    #[arg(long, value_name = "MB", default_value_t = 256.0, value_parser = positive)]
+    #[arg(long, value_name = "MB", default_value_t = 512.0, value_parser = positive)]
     pub(crate) memory_mb: f64,
     /// Requests a second that Lambda lets one environment take
     #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = positive)]
@@ -111,4 +111,22 @@ fn nothing_or_more(text: &str) -> Result<f64, &'static str> {
 
 fn part(text: &str) -> Result<f64, &'static str> {
     positive(text).ok().filter(|part| *part <= 1.0).ok_or("must be above 0 and at most 1")
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Typed {
+        #[command(flatten)]
+        plan: PlanArguments,
+    }
+
+    /// What is typed behind `jari plan`.
+    pub(crate) fn typed(line: &str) -> PlanArguments {
+        Typed::parse_from(std::iter::once("plan").chain(line.split_whitespace())).plan
+    }
 }

@@ -84,6 +84,9 @@ pub(crate) struct Cost {
 const FACTS_OF_A_VISIT: f64 = 4.0;
 /// More of Redis' one core, and latency grows.
 const REDIS_CPU_BEARABLE: f64 = 0.6;
+const BYTES_OF_A_GIB: f64 = 1_073_741_824.0;
+/// How long runs of admit and relay take where no sale is open: one ends at once, the other goes on for its minute.
+const IDLE_RUNS_SECONDS: f64 = 0.05 + 70.0;
 /// Facts wait so long in the journal at worst while all is well.
 const JOURNAL_SECONDS: f64 = 30.0;
 
@@ -102,7 +105,7 @@ pub(crate) fn plan(arguments: &PlanArguments) -> Plan {
     let ways: [(&str, Follow); 3] = [("polling", polling), ("progress", progress), ("push", push)];
     let ways: Vec<Way> = ways.map(|(name, follow)| way(name, follow, &sale, assumed)).into();
     let redis = redis(&sale, let_in, facts, arguments);
-    let month = month(&redis);
+    let month = month(&redis, assumed);
     let mut plan = Plan {
         per_second: sale.per_second,
         let_in,
@@ -203,22 +206,23 @@ fn redis(sale: &Sale, let_in: f64, facts: f64, arguments: &PlanArguments) -> Red
     let journal = facts * JOURNAL_SECONDS * assumed.fact_bytes;
     let waiting = sale.users * assumed.waiter_bytes;
     let bytes = waiting + let_in * assumed.visitor_bytes + journal + f64::from(arguments.seats) * 100.0;
-    let fits = |node: &&prices::Node| node.memory_gb * 1e9 * (1.0 - prices::NODE_RESERVED) >= bytes;
+    let fits =
+        |node: &&prices::Node| node.memory_gib * BYTES_OF_A_GIB * (1.0 - prices::NODE_RESERVED) >= bytes;
     let node = prices::NODES.iter().find(fits).map_or("larger than any node", |node| node.name);
     Redis { memory_mb: bytes / 1e6, node }
 }
 
 /// What is paid where nothing is sold.
-fn month(redis: &Redis) -> Vec<Cost> {
+fn month(redis: &Redis, assumed: &Assumed) -> Vec<Cost> {
     let node = prices::NODES.iter().find(|node| node.name == redis.node).map_or(f64::NAN, |node| node.hour);
     let month = |hour: f64| hour * prices::HOURS_A_MONTH;
-    // Two schedules, each minute: without an open sale a run ends at once.
-    let runs = 2.0 * 60.0 * prices::HOURS_A_MONTH;
+    let minutes = 60.0 * prices::HOURS_A_MONTH;
+    let gb_seconds = minutes * IDLE_RUNS_SECONDS * assumed.memory_mb / 1_024.0;
     [
         ("Valkey, primary and replica", month(node * prices::NODES_OF_A_SHARD)),
         ("PostgreSQL, two zones", month(prices::POSTGRES_HOUR)),
         ("SQS endpoint, two zones", month(prices::ENDPOINT_HOUR * 2.0)),
-        ("schedules", runs / 1e6 * prices::LAMBDA_MILLION + runs * 0.05 * 0.25 * prices::LAMBDA_GB_SECOND),
+        ("schedules", 2.0 * minutes / 1e6 * prices::LAMBDA_MILLION + gb_seconds * prices::LAMBDA_GB_SECOND),
     ]
     .map(|(what, usd)| Cost { what, usd })
     .into()
@@ -267,18 +271,11 @@ fn warnings(plan: &Plan, arguments: &PlanArguments) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
+    use super::super::arguments::tests::typed;
     use super::*;
 
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        plan: PlanArguments,
-    }
-
-    pub(super) fn planned(line: &str) -> Plan {
-        plan(&Line::parse_from(std::iter::once("x").chain(line.split_whitespace())).plan)
+    fn planned(line: &str) -> Plan {
+        plan(&typed(line))
     }
 
     fn near(value: f64, expected: f64) -> bool {

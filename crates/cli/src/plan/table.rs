@@ -186,21 +186,14 @@ fn flag(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
+    use super::super::arguments::tests::typed;
     use super::*;
-
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        plan: PlanArguments,
-    }
 
     #[test]
     fn a_plan_fits_80_columns_and_names_every_assumption_as_it_is_typed() {
         for users in ["1", "2000000", "20000000"] {
-            let line = ["x", "--users", users, "--seats", "300000", "--arrive", "10m"];
-            let arguments = Line::parse_from(line).plan;
+            let line = format!("--users {users} --seats 300000 --arrive 10m");
+            let arguments = typed(&line);
             let page = shown(&super::super::model::plan(&arguments), &arguments);
             for line in page.lines() {
                 assert!(line.chars().count() <= 80, "{line}");
@@ -209,7 +202,7 @@ mod tests {
             let flags: Vec<&str> = assumed.lines().skip(1).flat_map(str::split_whitespace).collect();
             assert!(flags.len() >= 38, "{flags:?}");
             // What is printed can be typed.
-            Line::parse_from(line.into_iter().chain(flags));
+            typed(&format!("{line} {}", flags.join(" ")));
         }
     }
 

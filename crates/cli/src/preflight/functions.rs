@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::Context;
 use aws_sdk_lambda::Client;
-use aws_sdk_lambda::error::DisplayErrorContext;
+use aws_sdk_lambda::error::ProvideErrorMetadata;
 use aws_sdk_lambda::primitives::Blob;
 use futures::future::join_all;
 use serde_json::{Value, json};
 
-use super::{Check, Verdict};
+use super::Check;
 
 /// What everything calls.
 const ALIAS: &str = "live";
@@ -27,6 +26,11 @@ struct Probe {
 /// Admit and relay are left to their schedule: a call would be a run.
 const SCHEDULED: [&str; 2] = ["Admit", "Relay"];
 
+/// Those that template.yaml warms for an opening.
+const WARMED: [&str; 4] = ["Join", "Poll", "HoldSeat", "Book"];
+/// The code of Lambda's answer where an alias has no instances of its own.
+const NOTHING_WARM: &str = "ProvisionedConcurrencyConfigNotFoundException";
+
 fn probes() -> Vec<Probe> {
     let is = |name, payload, pointer, expected| Probe { name, payload, pointer, expected };
     // No route: an answer of the function's own, without Redis.
@@ -37,7 +41,7 @@ fn probes() -> Vec<Probe> {
         .collect();
     probes.extend([
         is("Poll", || request("/health"), "/statusCode", |status: &Value| status == 200),
-        is("Keys", || request("/.well-known/jwks.json"), "/statusCode", |status: &Value| status == 200),
+        is("Keys", || request("/.well-known/jwks.json"), "/body", publishes_keys),
         is("Authorizer", || request("/preflight"), "/isAuthorized", |answer: &Value| answer == false),
         is("Socket", || json!({"Records": []}), "/batchItemFailures", is_empty),
         is("Persist", || json!({"Records": []}), "/batchItemFailures", is_empty),
@@ -49,6 +53,12 @@ fn probes() -> Vec<Probe> {
 
 fn is_empty(failures: &Value) -> bool {
     failures.as_array().is_some_and(Vec::is_empty)
+}
+
+/// A set of public keys, as an answer's text, with one at least.
+fn publishes_keys(body: &Value) -> bool {
+    let set = body.as_str().and_then(|body| serde_json::from_str::<Value>(body).ok());
+    set.is_some_and(|set| set["keys"].as_array().is_some_and(|keys| !keys.is_empty()))
 }
 
 /// A request as API Gateway hands it over.
@@ -80,46 +90,121 @@ fn request(path: &str) -> Value {
     })
 }
 
-/// One check a function.
-pub(super) async fn check(lambda: &Client, stack: &str) -> anyhow::Result<Vec<Check>> {
-    let names = &names(lambda, stack).await?;
-    let all = probes();
-    let probed = all.iter().map(|probe| async move {
-        let Some(function) = names.get(probe.name) else { return absent(probe.name, stack) };
-        answers(lambda, function, probe).await
-    });
-    let mut checks = join_all(probed).await;
-    for name in SCHEDULED {
-        checks.push(match names.get(name) {
-            Some(function) => is_active(lambda, name, function).await,
-            None => absent(name, stack),
-        });
-    }
-    Ok(checks)
+/// The functions of a stack, by their names in template.yaml.
+pub(super) struct Functions<'a> {
+    lambda: &'a Client,
+    stack: &'a str,
+    names: BTreeMap<String, String>,
 }
 
-fn absent(name: &str, stack: &str) -> Check {
-    Check::missing(name, format!("the stack {stack} has no such function"))
+/// What a function answered, and in which version.
+pub(super) struct Answer {
+    pub(super) version: String,
+    pub(super) body: Value,
 }
 
-/// Functions of a stack by their names in template.yaml.
-async fn names(lambda: &Client, stack: &str) -> anyhow::Result<BTreeMap<String, String>> {
-    let mut found = BTreeMap::new();
-    let mut marker = None;
-    for _ in 0..MAX_PAGES {
-        let page = lambda.list_functions().set_marker(marker.take()).send().await;
-        let page = page.map_err(aws_sdk_lambda::Error::from).context("cannot list functions")?;
-        for function in page.functions().iter().filter_map(|function| function.function_name()) {
-            if let Some(name) = logical_name(stack, function) {
-                found.insert(name.to_owned(), function.to_owned());
+impl<'a> Functions<'a> {
+    /// Where they cannot be listed, that is the one check that can be told of them.
+    pub(super) async fn of(lambda: &'a Client, stack: &'a str) -> Result<Self, Check> {
+        let mut names = BTreeMap::new();
+        let mut marker = None;
+        for _ in 0..MAX_PAGES {
+            let page = lambda.list_functions().set_marker(marker.take()).send().await;
+            let page = page.map_err(|error| Check::unknown("Functions", super::reason(error)))?;
+            for function in page.functions().iter().filter_map(|function| function.function_name()) {
+                if let Some(name) = logical_name(stack, function) {
+                    names.insert(name.to_owned(), function.to_owned());
+                }
+            }
+            marker = page.next_marker.filter(|marker| !marker.is_empty());
+            if marker.is_none() {
+                break;
             }
         }
-        marker = page.next_marker.filter(|marker| !marker.is_empty());
-        if marker.is_none() {
-            break;
+        Ok(Self { lambda, stack, names })
+    }
+
+    /// One check a function.
+    pub(super) async fn answer(&self) -> Vec<Check> {
+        let all = probes();
+        let mut checks = join_all(all.iter().map(|probe| self.answers(probe))).await;
+        checks.extend(join_all(SCHEDULED.map(|name| self.is_active(name))).await);
+        checks
+    }
+
+    fn named(&self, name: &str) -> Result<&str, Check> {
+        let absent = || Check::missing(name, format!("the stack {} has no such function", self.stack));
+        self.names.get(name).map(String::as_str).ok_or_else(absent)
+    }
+
+    /// Behind its alias.
+    pub(super) async fn invoke(&self, name: &str, payload: &Value) -> Result<Answer, Check> {
+        let payload = Blob::new(payload.to_string());
+        let call = self.lambda.invoke().function_name(self.named(name)?).qualifier(ALIAS).payload(payload);
+        let answer = call.send().await.map_err(|error| Check::failed(name, error))?;
+        let body = answer.payload.map(Blob::into_inner).unwrap_or_default();
+        if answer.function_error.is_some() {
+            return Err(Check::missing(name, format!("it fails: {}", String::from_utf8_lossy(&body))));
+        }
+        let body = serde_json::from_slice(&body).unwrap_or_default();
+        Ok(Answer { version: answer.executed_version.unwrap_or_default(), body })
+    }
+
+    async fn answers(&self, probe: &Probe) -> Check {
+        let Answer { version, body } = match self.invoke(probe.name, &(probe.payload)()).await {
+            Ok(answer) => answer,
+            Err(check) => return check,
+        };
+        if body.pointer(probe.pointer).is_some_and(probe.expected) {
+            return Check::ready(probe.name, format!("version {version} answers"));
+        }
+        Check::missing(probe.name, format!("version {version} answers otherwise than it should: {body}"))
+    }
+
+    async fn is_active(&self, name: &str) -> Check {
+        let function = match self.named(name) {
+            Ok(function) => function,
+            Err(check) => return check,
+        };
+        let asked = self.lambda.get_function_configuration().function_name(function).qualifier(ALIAS);
+        let configuration = match asked.send().await {
+            Ok(configuration) => configuration,
+            Err(error) => return Check::failed(name, error),
+        };
+        let state = configuration.state.map(|state| state.as_str().to_owned()).unwrap_or_default();
+        let version = configuration.version.unwrap_or_default();
+        match state.as_str() {
+            "Active" => Check::ready(name, format!("version {version} is active")),
+            _ => Check::missing(name, format!("version {version} is {state}: does its schedule run?")),
         }
     }
-    Ok(found)
+
+    /// One check for each function that has instances of its own at an opening; none where none are needed.
+    pub(super) async fn are_warm(&self, needed: u32) -> Vec<Check> {
+        if needed == 0 {
+            return Vec::new();
+        }
+        join_all(WARMED.map(|name| self.is_warm(name, needed))).await
+    }
+
+    async fn is_warm(&self, name: &str, needed: u32) -> Check {
+        let what = format!("{name}, warm instances");
+        let function = match self.named(name) {
+            Ok(function) => function,
+            Err(check) => return Check { what, ..check },
+        };
+        let asked = self.lambda.get_provisioned_concurrency_config().function_name(function).qualifier(ALIAS);
+        let available = match asked.send().await {
+            Ok(warm) => warm.available_provisioned_concurrent_executions.unwrap_or_default(),
+            Err(error) if error.code() == Some(NOTHING_WARM) => 0,
+            Err(error) => return Check::failed(what, error),
+        };
+        if i64::from(available) >= i64::from(needed) {
+            return Check::ready(what, format!("{available} for {needed}"));
+        }
+        let cure = "has WarmFrom come, and is WarmInstances as many?";
+        Check::missing(what, format!("{available}, and {needed} are needed: {cure}"))
+    }
 }
 
 /// `jari-HoldSeat-1A2B3C` of the stack `jari` is `HoldSeat`.
@@ -127,44 +212,6 @@ fn logical_name<'a>(stack: &str, function: &'a str) -> Option<&'a str> {
     let rest = function.strip_prefix(stack)?.strip_prefix('-')?;
     let (name, suffix) = rest.rsplit_once('-')?;
     (!name.contains('-') && !suffix.is_empty()).then_some(name)
-}
-
-async fn answers(lambda: &Client, function: &str, probe: &Probe) -> Check {
-    let payload = Blob::new((probe.payload)().to_string());
-    let asked = lambda.invoke().function_name(function).qualifier(ALIAS).payload(payload).send().await;
-    let answer = match asked {
-        Ok(answer) => answer,
-        Err(error) => return Check::missing(probe.name, DisplayErrorContext(error).to_string()),
-    };
-    let body = answer.payload.map(Blob::into_inner).unwrap_or_default();
-    if answer.function_error.is_some() {
-        return Check::missing(probe.name, format!("it fails: {}", String::from_utf8_lossy(&body)));
-    }
-    let body: Value = serde_json::from_slice(&body).unwrap_or_default();
-    let version = answer.executed_version.unwrap_or_default();
-    match body.pointer(probe.pointer) {
-        Some(told) if (probe.expected)(told) => {
-            Check::ready(probe.name, format!("version {version} answers"))
-        }
-        _ => {
-            Check::missing(probe.name, format!("version {version} answers otherwise than it should: {body}"))
-        }
-    }
-}
-
-async fn is_active(lambda: &Client, name: &str, function: &str) -> Check {
-    let asked = lambda.get_function_configuration().function_name(function).qualifier(ALIAS).send().await;
-    let configuration = match asked {
-        Ok(configuration) => configuration,
-        Err(error) => return Check::new(name, Verdict::Unknown, DisplayErrorContext(error).to_string()),
-    };
-    let state = configuration.state.map(|state| state.as_str().to_owned()).unwrap_or_default();
-    let version = configuration.version.unwrap_or_default();
-    if state == "Active" {
-        Check::ready(name, format!("version {version} is active; its schedule runs it each minute"))
-    } else {
-        Check::missing(name, format!("version {version} is {state}: does its schedule run?"))
-    }
 }
 
 #[cfg(test)]
@@ -179,6 +226,14 @@ mod tests {
         assert_eq!(logical_name("jari", "jari-dev-Join-XYZ"), None);
         assert_eq!(logical_name("jari", "jarig-Join-XYZ"), None);
         assert_eq!(logical_name("jari", "jari-Join"), None);
+    }
+
+    #[test]
+    fn keys_are_published_where_there_is_one() {
+        assert!(publishes_keys(&json!(r#"{"keys": [{"kid": "a"}]}"#)));
+        for body in [json!(r#"{"keys": []}"#), json!("{}"), json!("no"), json!(null)] {
+            assert!(!publishes_keys(&body), "{body}");
+        }
     }
 
     #[test]

@@ -254,6 +254,8 @@ mod tests {
             capacity: 20_000,
             reservations: 60 * passed,
             journal: 12,
+            ticked_at: None,
+            relayed_at: None,
             message: Some("가".repeat(60)),
         };
         let sections = (0..40_i64).map(|section| SectionState {

@@ -4,7 +4,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-use crate::lambda::{FUNCTION, Lambda};
+use crate::lambda::{Asked, FUNCTION, Lambda};
 use crate::served::{Served, complained, said, sale};
 
 fn jari(lambda: &Lambda, arguments: &[&str]) -> Output {
@@ -29,9 +29,10 @@ fn a_deployed_function_carries_out_what_an_operator_asks() {
     assert!(complained(&open).contains("close it first"), "{}", complained(&open));
     let known = ask(&["rebuild", "train-1"]);
     assert_eq!(known.status.code(), Some(1), "{}", complained(&known));
-    let signed = lambda.signed();
-    assert_eq!(signed.len(), 5);
-    assert!(signed.iter().all(|signed| signed.contains("/ap-northeast-2/lambda/aws4_request")), "{signed:?}");
+    let asked = lambda.asked();
+    assert_eq!(asked.len(), 5);
+    let is_signed = |asked: &Asked| asked.signature.contains("/ap-northeast-2/lambda/aws4_request");
+    assert!(asked.iter().all(is_signed), "{asked:?}");
 }
 
 #[test]

@@ -57,6 +57,12 @@ fn feed(folder: &Folder) -> String {
     folder.file("feed")
 }
 
+/// `jari event from-gtfs` for a route on a day of September 2026.
+fn from_gtfs(feed: &str, route: &str, day: u32, more: &[&str]) -> Output {
+    let date = format!("2026-09-{day}");
+    jari(&[&["event", "from-gtfs", feed, "--route", route, "--date", &date], more].concat())
+}
+
 fn definition(output: &Output) -> Value {
     serde_json::from_str(&said(output)).unwrap_or_else(|error| panic!("{error}: {}", complained(output)))
 }
@@ -73,9 +79,8 @@ fn passes(folder: &Folder, output: &Output) {
 fn trips_of_a_day_become_offerings_and_the_rest_is_told() {
     let folder = Folder::new("gtfs");
     let feed = feed(&folder);
-    let what = ["event", "from-gtfs", &feed, "--route", "경부선", "--date", "2026-09-24"];
     let sections = ["--section", "special:특실:83700:120", "--section", "standard:일반실:59800:400"];
-    let output = jari(&[&what[..], &sections, &TIMES].concat());
+    let output = from_gtfs(&feed, "경부선", 24, &[&sections[..], &TIMES].concat());
     let told = complained(&output);
     assert_eq!(output.status.code(), Some(1), "a trip was left out: {told}");
     passes(&folder, &output);
@@ -130,20 +135,7 @@ fn a_part_of_the_way_an_exception_and_a_template_are_followed() {
         "sections": [{ "id": "A", "name": "일반실", "price": 1, "seats": [{ "rows": "1-3", "seats": "A-D" }] }],
     });
     fs::write(&template, text.to_string()).expect("a template");
-    let part = [
-        "event",
-        "from-gtfs",
-        &feed,
-        "--route",
-        "R1",
-        "--date",
-        "2026-09-24",
-        "--to",
-        "대전",
-        "--template",
-        &template,
-    ];
-    let output = jari(&part);
+    let output = from_gtfs(&feed, "R1", 24, &["--to", "대전", "--template", &template]);
     passes(&folder, &output);
     let sale = definition(&output);
     assert_eq!(sale["offerings"].as_array().map(Vec::len), Some(1), "one stops there");
@@ -151,17 +143,7 @@ fn a_part_of_the_way_an_exception_and_a_template_are_followed() {
     assert_eq!(sale["offerings"][0]["sections"], text["sections"]);
     assert!(complained(&output).contains("trip t109 is left out: it does not stop there"));
 
-    let exception = jari(&[
-        "event",
-        "from-gtfs",
-        &feed,
-        "--route",
-        "R1",
-        "--date",
-        "2026-09-17",
-        "--template",
-        &template,
-    ]);
+    let exception = from_gtfs(&feed, "R1", 17, &["--template", &template]);
     assert_eq!(exception.status.code(), Some(1));
     let told = complained(&exception);
     assert!(
@@ -169,17 +151,7 @@ fn a_part_of_the_way_an_exception_and_a_template_are_followed() {
         "{told}"
     );
     assert_eq!(said(&exception), "");
-    let unknown = jari(&[
-        "event",
-        "from-gtfs",
-        &feed,
-        "--route",
-        "SRT",
-        "--date",
-        "2026-09-24",
-        "--template",
-        &template,
-    ]);
+    let unknown = from_gtfs(&feed, "SRT", 24, &["--template", &template]);
     assert_eq!(unknown.status.code(), Some(2));
     assert!(complained(&unknown).contains("no route SRT; it has ITX, KTX"), "{unknown:?}");
 }

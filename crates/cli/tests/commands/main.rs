@@ -8,5 +8,6 @@ mod import;
 mod lambda;
 mod operations;
 mod plan;
+mod preflight;
 mod served;
 mod watch;

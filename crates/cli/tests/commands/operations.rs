@@ -4,7 +4,7 @@ use std::fs;
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::lambda::{FUNCTION, Lambda};
+use crate::lambda::{FUNCTION, Lambda, STACK};
 use crate::served::{Served, jari_folder, sale};
 
 const PAGE: &str = include_str!("../../../../docs/operations.md");
@@ -61,7 +61,7 @@ fn every_command_of_the_page_does_what_it_says() {
         let mut command = Command::new("timeout");
         command.arg(BLOCK_TIMEOUT.as_secs().to_string()).args(["bash", "-euo", "pipefail", "-c", &block]);
         command.current_dir(served.folder.path()).env("PATH", &path).stdin(Stdio::null());
-        command.env("sale", "train-1").env("file", "sale.json").env("function", FUNCTION);
+        command.env("sale", "train-1").env("file", "sale.json").env("function", FUNCTION).env("stack", STACK);
         command.env("url", running["url"].as_str().expect("an address"));
         if expected == Expected::Deployed {
             command.envs(lambda.environment());
@@ -73,7 +73,11 @@ fn every_command_of_the_page_does_what_it_says() {
     let left = |name: &str| fs::read_to_string(served.folder.file(name)).expect("a file");
     assert!(left("crowd.html").contains("all is well"));
     assert!(left("reservations.csv").lines().count() > 10, "the crowd has bought");
-    assert_eq!(lambda.signed().len(), 2);
+    // What went to the deployed function by its name, and what to all functions behind their alias.
+    let asked = lambda.asked();
+    let invoked = |tail: &str| asked.iter().filter(|asked| asked.path.ends_with(tail)).count();
+    assert_eq!(invoked(&format!("/{FUNCTION}/invocations")), 2, "{asked:?}");
+    assert!(invoked("/invocations?Qualifier=live") > 10, "{asked:?}");
 }
 
 /// Names of alarms in a template, which stand before their type.

@@ -61,6 +61,21 @@ async fn pages_of_facts_give_each_once_in_the_order_in_which_they_became_true() 
 }
 
 #[tokio::test]
+async fn all_pages_are_read_where_the_last_one_is_full_and_where_it_is_not() {
+    for count in [2_000, 2_001] {
+        let database = Database::fresh().await;
+        let sold: Vec<_> = (0..count).map(|at| reservation(at, vec![general("a", "b", 1, 1)])).collect();
+        let booked: Vec<_> = (1..).zip(&sold).map(|(sequence, sold)| booked(sequence, sold)).collect();
+        database.records.write(std::slice::from_ref(&booked)).await.unwrap();
+        let (mut rows, mut facts) = (Vec::new(), Vec::new());
+        database.records.each_reservation(&event(), |row| rows.push(row)).await.unwrap();
+        assert_eq!(rows, sold);
+        database.records.each_fact(&event(), booked[0].what.kind(), |fact| facts.push(fact)).await.unwrap();
+        assert_eq!(facts, booked);
+    }
+}
+
+#[tokio::test]
 async fn what_changed_lately_is_read_alone_and_in_the_order_of_its_change() {
     let database = Database::fresh().await;
     let sold: Vec<_> = (0..20).map(|at| reservation(at * 10, vec![general("a", "b", 1, 1)])).collect();

@@ -6,7 +6,7 @@ use domain::sale::Sale;
 use domain::{EventId, Millis};
 use records::Records;
 
-use super::{PAGE, Pending};
+use super::Pending;
 use crate::AdminError;
 
 /// A fact's place in an event's journal.
@@ -65,14 +65,8 @@ impl History {
         pending: &Pending,
         edition: &Edition,
     ) -> Result<Self, AdminError> {
-        let mut facts: Vec<Fact> = Vec::new();
-        loop {
-            let page = records.facts(event, "EVENT_CHANGED", facts.last(), PAGE).await?;
-            if page.is_empty() {
-                break;
-            }
-            facts.extend(page);
-        }
+        let mut facts = Vec::new();
+        records.each_fact(event, "EVENT_CHANGED", |fact| facts.push(fact)).await?;
         facts.extend(pending.changes.iter().cloned());
         Ok(Self::of(facts, edition))
     }

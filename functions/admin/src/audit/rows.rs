@@ -7,7 +7,7 @@ use domain::{EventId, Millis, ReservationId};
 use records::Records;
 use store::Snapshot;
 
-use super::{History, PAGE, Pending};
+use super::{History, Pending};
 use crate::AdminError;
 use crate::finding::{Fault, Findings};
 
@@ -25,14 +25,11 @@ pub(crate) async fn compare(
 ) -> Result<(Compared, u64), AdminError> {
     let mut rows = Rows::new(&snapshot.reservations, &pending.reservations, history, now);
     let mut count = 0;
-    let mut page = records.reservations(event, None, PAGE).await?;
-    while let Some(last) = page.last().cloned() {
-        count += page.len() as u64;
-        for row in page {
-            rows.row(row);
-        }
-        page = records.reservations(event, Some(&last), PAGE).await?;
-    }
+    let each = |row| {
+        count += 1;
+        rows.row(row);
+    };
+    records.each_reservation(event, each).await?;
     Ok((rows.end(), count))
 }
 
