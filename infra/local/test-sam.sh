@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # `make test-sam`: the functions as they are deployed, in containers under `sam local`, with Redis, PostgreSQL and SQS
-# beside them: every payload of events/, and a whole small sale, answered as `jari serve` answers. The last line is the
-# totals.
+# beside them: every payload of events/, and a whole small sale, answered as `jari serve` answers. The functions are
+# built without optimisation, unless JARI_SAM_BUILD=release asks for what is deployed. The last line is the totals.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -16,7 +16,7 @@ fi
 infra/local/setup.sh test
 infra/local/setup.sh sam
 infra/local/stand-in-images.sh
-infra/local/sam-build.sh
+JARI_SAM_BUILD=${JARI_SAM_BUILD:-quick} infra/local/sam-build.sh
 cargo build --workspace --bin jari
 
 JARI_REDIS_PORT=$(free_port) JARI_POSTGRES_PORT=$(free_port) JARI_SQS_PORT=$(free_port)
