@@ -16,7 +16,8 @@ JARI = Path(os.environ["JARI_BINARY"])
 LOGS = Path(os.environ["JARI_SAM_LOGS"])
 SALE = "infra/sales/ktx-2026-chuseok.json"
 EVENT = "ktx-2026-chuseok"
-START_TIMEOUT_S = 120
+# Only a machine that is busy with other things needs so long.
+START_TIMEOUT_S = 300
 # A request that each function answers, none of which changes anything.
 WAKING = [
     ("POST", "/api/queue/join"),
@@ -90,19 +91,25 @@ class Local:
     """Functions under `sam local`."""
 
     def __init__(self):
-        sam, queues = VENV / "bin/sam", f"http://127.0.0.1:{os.environ['JARI_SQS_PORT']}"
+        queues = f"http://127.0.0.1:{os.environ['JARI_SQS_PORT']}"
         run(VENV / "bin/python", "infra/local/queues.py", queues)
         arguments = [*local_arguments(), "--warm-containers", "LAZY"]
         api, functions = free_port(), free_port()
         self.base, self.functions = f"http://127.0.0.1:{api}", f"http://127.0.0.1:{functions}"
-        self.processes = [
-            Process("api", sam, "local", "start-api", "--port", api, *arguments),
-            Process("functions", sam, "local", "start-lambda", "--port", functions, *arguments),
-        ]
-        self.processes[0].wait_for(self.base, "/health")
-        self.processes[1].wait_for(self.functions, "/")
-        self.queues = queues
-        self.wake()
+        self.queues, self.processes = queues, []
+        try:
+            self.start("api", "start-api", api, *arguments)
+            self.start("functions", "start-lambda", functions, *arguments)
+            self.processes[0].wait_for(self.base, "/health")
+            self.processes[1].wait_for(self.functions, "/")
+            self.wake()
+        except BaseException:
+            # Nobody else knows of them yet.
+            self.stop()
+            raise
+
+    def start(self, name, command, port, *arguments):
+        self.processes.append(Process(name, VENV / "bin/sam", "local", command, "--port", port, *arguments))
 
     def wake(self):
         """A container's start counts against its function's timeout, which a busy machine may miss: the first requests
