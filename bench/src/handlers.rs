@@ -26,10 +26,6 @@ impl Instance {
         Ok(Self { state: BookState { state, outbox: Arc::new(TakesAll) } })
     }
 
-    pub(crate) fn state(&self) -> &State {
-        &self.state.state
-    }
-
     /// What the Runtime API is handed for what it handed out.
     pub(crate) async fn answer(&self, event: &[u8]) -> anyhow::Result<Vec<u8>> {
         let request = gateway::accept(parse(event)?);
@@ -86,7 +82,7 @@ impl Template {
 
     /// With this query.
     pub(crate) fn asking(&self, query: &[(&str, &str)]) -> Vec<u8> {
-        let mut event = self.from_somewhere();
+        let mut event = self.sent_from_anywhere();
         let pairs: Vec<String> = query.iter().map(|(name, value)| format!("{name}={value}")).collect();
         event["rawQueryString"] = json!(pairs.join("&"));
         event["queryStringParameters"] =
@@ -96,13 +92,13 @@ impl Template {
 
     /// With this body.
     pub(crate) fn saying(&self, body: &Value) -> Vec<u8> {
-        let mut event = self.from_somewhere();
+        let mut event = self.sent_from_anywhere();
         event["body"] = json!(body.to_string());
         event.to_string().into_bytes()
     }
 
     /// From an address of its own.
-    fn from_somewhere(&self) -> Value {
+    fn sent_from_anywhere(&self) -> Value {
         let mut event = self.0.clone();
         event["requestContext"]["http"]["sourceIp"] =
             json!(std::net::Ipv4Addr::from_bits(fastrand::u32(..)).to_string());

@@ -20,7 +20,7 @@ pub(crate) struct Load {
 /// What came of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Came {
-    pub(crate) requests: f64,
+    pub(crate) requests: usize,
     pub(crate) a_second: f64,
     pub(crate) p99_ms: f64,
 }
@@ -74,11 +74,7 @@ pub(crate) fn send(
     let (came, failed) =
         read(&said).with_context(|| format!("wrk: {said}{}", String::from_utf8_lossy(&output.stderr)))?;
     ensure!(failed == 0, "{failed} of {} requests failed", came.requests);
-    ensure!(
-        !load.once || came.requests as usize <= load.lines.len(),
-        "{} requests are too many",
-        came.requests
-    );
+    ensure!(!load.once || came.requests <= load.lines.len(), "{} requests are too many", came.requests);
     Ok(came)
 }
 
@@ -88,7 +84,10 @@ fn read(said: &str) -> Option<(Came, u64)> {
     let numbers: Vec<u64> = line.split(' ').filter_map(|number| number.parse().ok()).collect();
     let [requests, micros, refused, broken, p99] = numbers[..] else { return None };
     let a_second = 1e6 * requests as f64 / micros as f64;
-    Some((Came { requests: requests as f64, a_second, p99_ms: p99 as f64 / 1e3 }, refused + broken))
+    Some((
+        Came { requests: usize::try_from(requests).ok()?, a_second, p99_ms: p99 as f64 / 1e3 },
+        refused + broken,
+    ))
 }
 
 /// A folder for what wrk reads. Removed when dropped.
@@ -115,7 +114,7 @@ mod tests {
     #[test]
     fn failures_are_seen() {
         let (came, failed) = read("Running 2s test\nCAME 3000 2000000 4 1 7500\n").unwrap();
-        assert_eq!((came, failed), (Came { requests: 3_000.0, a_second: 1_500.0, p99_ms: 7.5 }, 5));
+        assert_eq!((came, failed), (Came { requests: 3_000, a_second: 1_500.0, p99_ms: 7.5 }, 5));
         assert_eq!(read("Running 2s test\n"), None);
     }
 }

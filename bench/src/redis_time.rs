@@ -1,4 +1,4 @@
-//! What Redis itself says a command took: usec_per_call of its statistics, which network and clients do not touch.
+//! What Redis itself says a command took: `usec_per_call` of its statistics, which network and clients do not touch.
 
 use std::future::Future;
 

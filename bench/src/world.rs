@@ -145,9 +145,9 @@ impl Sale {
             anyhow::Ok(matches!(place, Place::Active { .. }).then_some(*token))
         }));
         let claimed = claims.buffered(AT_ONCE).try_filter_map(|token| async move { Ok(token) });
-        let live: Vec<Token> = claimed.take(count).try_collect().await?;
-        ensure!(live.len() == count, "{} of {count} are in", live.len());
-        Ok(live)
+        let seated: Vec<Token> = claimed.take(count).try_collect().await?;
+        ensure!(seated.len() == count, "{} of {count} are in", seated.len());
+        Ok(seated)
     }
 }
 

@@ -62,8 +62,8 @@ impl Hall {
 
     /// So many people in live sessions.
     async fn filled(&self, people: usize) -> anyhow::Result<Vec<Token>> {
-        let line = self.sale.join_many(people, |_| None).await?;
-        let live = self.sale.seat(&line, people).await?;
+        let joined = self.sale.join_many(people, |_| None).await?;
+        let live = self.sale.seat(&joined, people).await?;
         self.sale.drain().await?;
         Ok(live)
     }
@@ -140,7 +140,7 @@ async fn seats(bench: &Bench) -> anyhow::Result<Figure> {
     let hall = Hall::open().await?;
     let rows = NAMED * ROWS;
     let people = hall.filled(rows / 5 * 6).await?;
-    let (hold, book) = (Template::hold()?, Template::book()?);
+    let (holds, books) = (Template::hold()?, Template::book()?);
     let bought: Mutex<Vec<String>> = Mutex::default();
     let mut pairs = Vec::new();
     let part = people.len().div_ceil(PARTS * bench.rounds);
@@ -148,8 +148,8 @@ async fn seats(bench: &Bench) -> anyhow::Result<Figure> {
         let reserved = hall.rate(people, |at, token| {
             let row = (number * part + at) % rows;
             let (section, seats) = row_of_four(row);
-            let held = hold.saying(&json!({ "token": token, "sectionId": section, "seats": seats }));
-            let booked = book.saying(&json!({ "token": token }));
+            let held = holds.saying(&json!({ "token": token, "sectionId": section, "seats": seats }));
+            let booked = books.saying(&json!({ "token": token }));
             let (instance, bought) = (&hall.instances[at % INSTANCES], &bought);
             async move {
                 let (status, body) = instance.call(&held).await?;

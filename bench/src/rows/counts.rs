@@ -40,7 +40,7 @@ const TESTS: [Test; 3] = [
     },
 ];
 
-pub(crate) async fn run(_: &Bench) -> anyhow::Result<Vec<Figure>> {
+pub(crate) fn run(_: &Bench) -> anyhow::Result<Vec<Figure>> {
     let mut figures = Vec::new();
     for (name, test) in FIGURES.iter().zip(TESTS) {
         figures.push(tokio::task::block_in_place(|| run_test(name, &test))?.noting(test.name));

@@ -37,7 +37,7 @@ const BOOKING_SECONDS: u32 = 1;
 const SESSIONS: usize = 30_000;
 /// Polls that are asked in turn, from all over the line.
 const POLLS: usize = 100_000;
-const START: Duration = Duration::from_secs(60);
+const START: Duration = Duration::from_mins(1);
 
 #[derive(Clone, Copy)]
 enum Kind {
@@ -63,7 +63,7 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
         for _ in 0..ROUNDS {
             let own = ours.measure(&scratch.0, kind).await?;
             let other = match &peer {
-                Some(peer) => Some(peer.measure(&scratch.0, kind).await?),
+                Some(peer) => Some(peer.measure(&scratch.0, kind)?),
                 None => None,
             };
             rounds.push((own, other));
@@ -116,9 +116,9 @@ fn measure(folder: &Path, url: &str, pids: [u32; 2], load: &Load) -> anyhow::Res
     tokio::task::block_in_place(|| {
         let before = cpu()?;
         let came = send(folder, url, load, seconds, None)?;
-        let cpu_micros = 1e6 * (cpu()? - before) / came.requests;
+        let cpu_micros = 1e6 * (cpu()? - before) / came.requests as f64;
         // What is good once has been used up to there.
-        let rest = load.lines[if load.once { came.requests as usize } else { 0 }..].to_vec();
+        let rest = load.lines[if load.once { came.requests } else { 0 }..].to_vec();
         let slower = Load { lines: rest, ..*load };
         let p99_ms = send(folder, url, &slower, seconds, Some(came.a_second / 2.0))?.p99_ms;
         Ok(Measured { came, cpu_micros, p99_ms })
@@ -200,7 +200,7 @@ impl Ours {
                     lines.push(format!("/api/status/poll?eventId={event}&token={token}"));
                 }
                 if matches!(kind, Kind::KeyedPoll) {
-                    self.add_keys(&mut lines).await?
+                    self.add_keys(&mut lines).await?;
                 }
                 Load { path: None, lines, once: false }
             }
@@ -252,7 +252,8 @@ impl Ours {
         let now = Millis::now();
         for (line, (token, mut key)) in lines.iter_mut().zip(keyed) {
             key.earliest_at = now;
-            *line += &format!("&key={}", self.keys.sign(event, token, &key));
+            line.push_str("&key=");
+            line.push_str(&self.keys.sign(event, token, &key));
         }
         Ok(())
     }
@@ -319,7 +320,7 @@ impl Peer {
         Ok(Self { process, url, tokens, live: live.into(), redis_pid, _redis: redis })
     }
 
-    async fn measure(&self, folder: &Path, kind: Kind) -> anyhow::Result<Measured> {
+    fn measure(&self, folder: &Path, kind: Kind) -> anyhow::Result<Measured> {
         let load = match kind {
             Kind::Join => Load { path: Some("/api/queue/join"), lines: vec!["{}".to_owned()], once: false },
             // It has no keys.

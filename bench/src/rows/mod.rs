@@ -11,7 +11,7 @@ mod sizes;
 mod steps;
 
 use futures::FutureExt;
-use futures::future::LocalBoxFuture;
+use futures::future::{LocalBoxFuture, ready};
 
 use crate::Bench;
 use crate::figure::Figure;
@@ -44,7 +44,7 @@ impl Row {
 
 /// Every row, those that share a line one after the other.
 pub(crate) const ROWS: &[Row] = &[
-    Row { name: "counts", figures: counts::FIGURES, run: |bench| counts::run(bench).boxed_local() },
+    Row { name: "counts", figures: counts::FIGURES, run: |bench| ready(counts::run(bench)).boxed_local() },
     Row { name: "memory", figures: memory::FIGURES, run: |bench| memory::run(bench).boxed_local() },
     Row { name: "steps", figures: steps::FIGURES, run: |bench| steps::run(bench).boxed_local() },
     Row { name: "handlers", figures: handlers::FIGURES, run: |bench| handlers::run(bench).boxed_local() },
@@ -52,5 +52,19 @@ pub(crate) const ROWS: &[Row] = &[
     Row { name: "persist", figures: persist::FIGURES, run: |bench| persist::run(bench).boxed_local() },
     Row { name: "http", figures: http::FIGURES, run: |bench| http::run(bench).boxed_local() },
     Row { name: "cold", figures: cold::FIGURES, run: |bench| cold::run(bench).boxed_local() },
-    Row { name: "sizes", figures: sizes::FIGURES, run: |bench| sizes::run(bench).boxed_local() },
+    Row { name: "sizes", figures: sizes::FIGURES, run: |bench| ready(sizes::run(bench)).boxed_local() },
+    Row {
+        name: "whole",
+        figures: &["sale_of_all", "start_first", "start_second"],
+        run: |_| ready(Ok(not_here())).boxed_local(),
+    },
 ];
+
+/// What another command measures, or nothing does yet: said, not left out.
+fn not_here() -> Vec<Figure> {
+    vec![
+        Figure::missing("sale_of_all", "a sale of 2 000 000 people in simulated time is not built yet"),
+        Figure::missing("start_first", "infra/local/check-run.sh, which needs a machine without a build"),
+        Figure::missing("start_second", "infra/local/check-run.sh"),
+    ]
+}

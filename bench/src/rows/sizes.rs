@@ -14,7 +14,7 @@ const WITHOUT_SQS: &[&str] =
     &["authorizer", "hold-seat", "join", "keys", "leave", "persist", "poll", "seats", "socket"];
 const WITH_SQS: &[&str] = &["admit", "book", "pay", "relay"];
 
-pub(crate) async fn run(_: &Bench) -> anyhow::Result<Vec<Figure>> {
+pub(crate) fn run(_: &Bench) -> anyhow::Result<Vec<Figure>> {
     let folder = std::env::current_exe()?.parent().context("a target folder")?.to_owned();
     ensure!(folder.ends_with("release"), "only what is built by the release profile is deployed");
     let largest = |name, target, functions| {

@@ -134,7 +134,7 @@ impl<'a> Stage<'a> {
         let work = each(CALLS, |_| async {
             let token = waiting[fastrand::usize(..waiting.len())];
             let poll = Poll { event: sale.event.clone(), token, key: None, address: address() };
-            sale.store.poll(&poll, false).await?.map(drop).map_err(refused)
+            sale.store.poll(&poll, false).await?.map(drop).map_err(|refusal| refused(&refusal))
         });
         micros_a_call(&mut self.connection, "evalsha_ro", work).await
     }
@@ -147,9 +147,9 @@ impl<'a> Stage<'a> {
     /// Four seats of a row.
     async fn hold(&mut self) -> anyhow::Result<f64> {
         let tokens = self.live.split_off(self.live.len() - SESSIONS);
-        let (sale, held) = (&self.full.sale, &self.held);
+        let (sale, rows) = (&self.full.sale, &self.held);
         let work = each(SESSIONS, |at| {
-            let row = held.fetch_add(1, Ordering::Relaxed);
+            let row = rows.fetch_add(1, Ordering::Relaxed);
             let token = tokens[at];
             async move {
                 let (section, seats) = row_of_four(row);
@@ -162,7 +162,11 @@ impl<'a> Stage<'a> {
                     choice: Choice::Seats(seats),
                     repeatable: None,
                 };
-                sale.store.hold(&hold, &Token::random().to_string()).await?.map(drop).map_err(refused)
+                sale.store
+                    .hold(&hold, &Token::random().to_string())
+                    .await?
+                    .map(drop)
+                    .map_err(|refusal| refused(&refusal))
             }
         });
         micros_a_call(&mut self.connection, "evalsha", work).await
@@ -177,7 +181,7 @@ impl<'a> Stage<'a> {
             async move {
                 let purchase = Purchase::Plain { seat_count: 2, offering: None, section: None };
                 let book = Book { event: sale.event.clone(), token, purchase, repeatable: None };
-                sale.store.book(&book).await?.map(drop).map_err(refused)
+                sale.store.book(&book).await?.map(drop).map_err(|refusal| refused(&refusal))
             }
         });
         micros_a_call(&mut self.connection, "evalsha", work).await
@@ -208,7 +212,7 @@ impl<'a> Stage<'a> {
     }
 }
 
-fn refused(refusal: domain::outcome::Refusal) -> anyhow::Error {
+fn refused(refusal: &domain::outcome::Refusal) -> anyhow::Error {
     anyhow::anyhow!("refused: {refusal:?}")
 }
 
