@@ -1,5 +1,5 @@
 # Each target is one line; what it does stands in the script or in Cargo.toml.
-.PHONY: run test mutate sam-local test-sam test-upgrade deploy test-templates test-browser fuzz lint release sockets soak
+.PHONY: run test mutate sam-local test-sam test-upgrade deploy test-templates test-browser fuzz lint release sockets soak bench
 .DEFAULT_GOAL := run
 
 run: ## the whole system on http://127.0.0.1:3000 (PORT changes it), both sales loaded
@@ -7,6 +7,9 @@ run: ## the whole system on http://127.0.0.1:3000 (PORT changes it), both sales 
 
 test: ## every test, against Redis in every layout
 	@exec infra/local/test.sh
+
+bench: ## the figures to reach, measured here: ONLY=name for one, PEER=folder for the peer beside the whole system
+	@exec infra/local/bench.sh
 
 fuzz: ## a million mangled inputs (JARI_FUZZ_CASES changes it) for each reader of what arrives from outside
 	JARI_FUZZ_CASES=$${JARI_FUZZ_CASES:-1000000} cargo test --workspace --test fuzz

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -145,10 +145,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Beside the tests, which lie in `deps` or `examples`.
+/// Beside a program, or beside the folder of tests, which lie in `deps` or `examples`.
 fn binary(name: &str) -> PathBuf {
-    let tests = std::env::current_exe().expect("the path of this test");
-    let path = tests.parent().and_then(Path::parent).expect("a target folder").join(name);
+    let program = std::env::current_exe().expect("the path of this program");
+    let folder = program.parent().expect("a target folder");
+    let beside = folder.join(name);
+    if beside.is_file() {
+        return beside;
+    }
+    let path = folder.parent().expect("a target folder").join(name);
     assert!(
         path.is_file(),
         "{} is missing: cargo build --workspace --example with-servers --bin {name}",
