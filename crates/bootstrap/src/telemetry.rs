@@ -2,20 +2,25 @@
 //! a token. Metrics: lines of EMF in Lambda.
 
 use metrics::Emf;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::Layer as _;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::config;
 
 /// Start logging and telling what is counted, once a process; starting it again changes no log.
 pub fn start() {
-    let filter = EnvFilter::try_new(config::log_level()).unwrap_or_else(|_| EnvFilter::new("info"));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // Levels by module alone: EnvFilter would bring an engine of regular expressions into every function.
+    let filter = config::log_level().parse().unwrap_or_else(|_| Targets::new().with_default(LevelFilter::INFO));
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let registry = tracing_subscriber::registry();
     // Fails only where a subscriber is installed already: a test or a program around this one.
     let _ = if let Some(function) = config::lambda_function() {
         metrics::tell_by(Emf::new(config::system_name(), function));
-        builder.json().flatten_event(true).with_current_span(false).try_init()
+        registry.with(lines.json().flatten_event(true).with_current_span(false).with_filter(filter)).try_init()
     } else {
-        builder.compact().try_init()
+        registry.with(lines.compact().with_filter(filter)).try_init()
     };
     metrics::COLD_STARTS.add(1);
 }
