@@ -237,12 +237,9 @@ class Policy(unittest.TestCase):
                 self.assertEqual(set(stacks.names_in(integration["uri"])) & set(self.deployed["Resources"]), {alias})
                 self.assertEqual(made[alias]["Properties"]["FunctionName"], {"Ref": function})
                 self.assertIn(function, made)
-                allowed = [
-                    stacks.texts_in(body["Properties"]["SourceArn"])
-                    for body in made.values()
-                    if body["Type"] == "AWS::Lambda::Permission" and body["Properties"]["FunctionName"] == {"Ref": alias}
-                ]
-                allows = [text for texts in allowed for text in texts if text.endswith("/GET/api/status/poll")]
+                every = [body["Properties"] for body in made.values() if body["Type"] == "AWS::Lambda::Permission"]
+                sources = [one["SourceArn"] for one in every if one["FunctionName"] == {"Ref": alias}]
+                allows = [text for text in stacks.texts_in(sources) if text.endswith("/GET/api/status/poll")]
                 self.assertEqual(len(allows), 1, "API Gateway may not call it")
 
     def test_nothing_of_instances_is_there_unless_asked_for(self):
