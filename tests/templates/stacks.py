@@ -54,6 +54,49 @@ def resources(template, *types):
     return {name: body for name, body in found if not types or body["Type"] in types}
 
 
+def resolved(template, value, given):
+    """A value as these parameters have it, where !If has chosen."""
+    if isinstance(value, list):
+        found = [resolved(template, inner, given) for inner in value]
+        return [inner for inner in found if inner != {"Ref": "AWS::NoValue"}]
+    if not isinstance(value, dict):
+        return value
+    if list(value) == ["Fn::If"]:
+        condition, then, otherwise = value["Fn::If"]
+        return resolved(template, then if holds(template, condition, given) else otherwise, given)
+    return {key: resolved(template, inner, given) for key, inner in value.items()}
+
+
+def holds(template, condition, given):
+    """Whether a condition does, by its name or as it is written."""
+
+    def text(value):
+        if isinstance(value, dict) and "Fn::Join" in value:
+            return text(value["Fn::Join"][1])
+        return given[value["Ref"]] if isinstance(value, dict) else str(value)
+
+    if isinstance(condition, str):
+        return holds(template, template["Conditions"][condition], given)
+    ((key, inner),) = condition.items()
+    if key == "Fn::Equals":
+        return text(inner[0]) == text(inner[1])
+    if key == "Condition":
+        return holds(template, inner, given)
+    each = [holds(template, one, given) for one in inner]
+    return {"Fn::Not": not each[0], "Fn::And": all(each), "Fn::Or": any(each)}[key]
+
+
+def made(template, **parameters):
+    """Resources that these parameters make, as they make them."""
+    given = {name: str(about.get("Default", "1")) for name, about in template["Parameters"].items()} | parameters
+    found = template["Resources"].items()
+    return {
+        name: resolved(template, body, given)
+        for name, body in found
+        if "Condition" not in body or holds(template, body["Condition"], given)
+    }
+
+
 def names_in(value):
     """Everything that a value refers to."""
     if isinstance(value, dict):

@@ -50,7 +50,9 @@ class Deploy(unittest.TestCase):
         self.assertLess(total["dev"], total["prod"])
         brought = {"SubnetIds": "s", "RedisSecret": "r", "DatabaseSecret": "d"}
         self.assertLess(sum(dollars or 0 for _, dollars in cost.rows(brought)), total["dev"])
-        for line in cost.report(prod).splitlines():
+        instances = prod | {"PollInstances": "true"}
+        self.assertGreater(sum(dollars or 0 for _, dollars in cost.rows(instances)), total["prod"] + 200)
+        for line in cost.report(prod).splitlines() + cost.report(instances).splitlines():
             self.assertLessEqual(len(line), 84, line)
         self.assertIn("?", cost.report({"CacheNodeType": "cache.x9.huge"}))
 

@@ -24,6 +24,7 @@ MANAGED = {
     "service-role/AWSLambdaBasicExecutionRole": "Writes logs; SAM gives it to every function.",
     "service-role/AWSLambdaVPCAccessExecutionRole": "Lambda itself joins the function to its network with it.",
     "service-role/AWSCodeDeployRoleForLambda": "What CodeDeploy needs to shift an alias.",
+    "policy/AWSLambdaManagedEC2ResourceOperator": "Lambda starts and tags its own instances with it.",
 }
 ENCRYPTED = {
     "AWS::SQS::Queue": ("SqsManagedSseEnabled", True),
@@ -41,6 +42,12 @@ KEEPS_DATA = {
     "AWS::Logs::LogGroup",
     "AWS::CloudFormation::Stack",
 }
+# Functions that have the key that signs.
+SIGNING = {"Join", "Poll", "PollOnInstances", "HoldSeat"}
+# What makes the parameter PollInstances: these, and what SAM makes of them.
+INSTANCES = ("PollOnInstances", "PollCapacity")
+# Requests at once that Lambda gives a process on instances, for each of its vCPUs.
+AT_ONCE = 64
 # A stack may have no more dynamic references.
 DYNAMIC_REFERENCES = 60
 FUNCTIONS_VARIABLES_BYTES = 4096
@@ -150,7 +157,7 @@ class Policy(unittest.TestCase):
             size = sum(len(key) + len(json.dumps(value)) for key, value in variables.items())
             self.assertLess(size, FUNCTIONS_VARIABLES_BYTES, f"{name}'s variables")
             signs = "accessTokenKey" in json.dumps(variables)
-            self.assertEqual(signs, name in ("Join", "Poll", "HoldSeat"), f"{name} and the key that signs")
+            self.assertEqual(signs, name in SIGNING, f"{name} and the key that signs")
             has_database = "DATABASE_URL" in variables
             self.assertEqual(has_database, name in ("Persist", "Relay", "Admin"), f"{name} and PostgreSQL")
 
@@ -218,6 +225,46 @@ class Policy(unittest.TestCase):
         for name, target in callers.items():
             named = set(stacks.names_in(target)) - {"AWS::Partition", "AWS::Region", "FunctionArn"}
             self.assertTrue(named and named <= set(aliases.values()), f"{name} calls {target}")
+
+    def test_polls_lead_to_a_function_that_there_is_and_may_be_called(self):
+        for given, function in (("false", "Poll"), ("true", "PollOnInstances")):
+            with self.subTest(PollInstances=given):
+                made = stacks.made(stacks.transformed(PollInstances=given), PollInstances=given)
+                route = made["Api"]["Properties"]["Body"]["paths"]["/api/status/poll"]["get"]
+                integration = route["x-amazon-apigateway-integration"]
+                self.assertEqual((integration["type"], integration["payloadFormatVersion"]), ("aws_proxy", "2.0"))
+                alias = f"{function}Aliaslive"
+                self.assertEqual(set(stacks.names_in(integration["uri"])) & set(self.deployed["Resources"]), {alias})
+                self.assertEqual(made[alias]["Properties"]["FunctionName"], {"Ref": function})
+                self.assertIn(function, made)
+                every = [body["Properties"] for body in made.values() if body["Type"] == "AWS::Lambda::Permission"]
+                sources = [one["SourceArn"] for one in every if one["FunctionName"] == {"Ref": alias}]
+                allows = [text for text in stacks.texts_in(sources) if text.endswith("/GET/api/status/poll")]
+                self.assertEqual(len(allows), 1, "API Gateway may not call it")
+
+    def test_nothing_of_instances_is_there_unless_asked_for(self):
+        made = {given: stacks.made(self.deployed, PollInstances=given) for given in ("false", "true")}
+        ours = {name for name in self.deployed["Resources"] if name.startswith(INSTANCES)}
+        self.assertEqual(set(made["true"]) - set(made["false"]), ours)
+        for given, there in made.items():
+            for name, body in there.items():
+                missing = set(stacks.names_in(body)) & set(self.deployed["Resources"]) - set(there)
+                self.assertEqual(missing, set(), f"{name} names what is not made with PollInstances={given}")
+        network, alarms = self.templates["infra/network.yaml"], self.templates["infra/observability.yaml"]
+        self.assertEqual(set(stacks.made(network, CarriesLogs="true")) - set(stacks.made(network)), {"Logs"})
+        more = set(stacks.made(alarms, PollOnInstancesFunction="poll")) - set(stacks.made(alarms))
+        self.assertEqual(more, {"PollOnInstancesErrors", "PollOnInstancesThrottles"})
+
+    def test_instances_answer_as_poll_does_and_are_bounded(self):
+        poll, properties = (functions(self.deployed)[name]["Properties"] for name in ("Poll", "PollOnInstances"))
+        self.assertEqual(properties["Environment"], poll["Environment"])
+        self.assertNotIn("VpcConfig", properties, "the network is the instances'")
+        config = properties["CapacityProviderConfig"]["LambdaManagedInstancesCapacityProviderConfig"]
+        cpus = properties["MemorySize"] / 1024 / config["ExecutionEnvironmentMemoryGiBPerVCpu"]
+        self.assertLessEqual(config["PerExecutionEnvironmentMaxConcurrency"], AT_ONCE * cpus)
+        provider = self.deployed["Resources"]["PollCapacity"]["Properties"]
+        self.assertEqual(provider["CapacityProviderScalingConfig"]["MaxVCpuCount"], {"Ref": "PollVCpus"})
+        self.assertEqual(provider["VpcConfig"], poll["VpcConfig"])
 
     def test_a_release_publishes_every_function(self):
         def versions(template):

@@ -26,6 +26,9 @@ struct Probe {
 /// Admit and relay are left to their schedule: a call would be a run.
 const SCHEDULED: [&str; 2] = ["Admit", "Relay"];
 
+/// Made only where polls are answered on instances, and called only where it is there.
+const OPTIONAL: &str = "PollOnInstances";
+
 /// Those that template.yaml warms for an opening.
 const WARMED: [&str; 4] = ["Join", "Poll", "HoldSeat", "Book"];
 /// The code of Lambda's answer where an alias has no instances of its own.
@@ -41,6 +44,7 @@ fn probes() -> Vec<Probe> {
         .collect();
     probes.extend([
         is("Poll", || request("/health"), "/statusCode", |status: &Value| status == 200),
+        is(OPTIONAL, || request("/health"), "/statusCode", |status: &Value| status == 200),
         is("Keys", || request("/.well-known/jwks.json"), "/body", publishes_keys),
         is("Authorizer", || request("/preflight"), "/isAuthorized", |answer: &Value| answer == false),
         is("Socket", || json!({"Records": []}), "/batchItemFailures", is_empty),
@@ -126,7 +130,8 @@ impl<'a> Functions<'a> {
 
     /// One check a function.
     pub(super) async fn answer(&self) -> Vec<Check> {
-        let all = probes();
+        let mut all = probes();
+        all.retain(|probe| probe.name != OPTIONAL || self.names.contains_key(OPTIONAL));
         let mut checks = join_all(all.iter().map(|probe| self.answers(probe))).await;
         checks.extend(join_all(SCHEDULED.map(|name| self.is_active(name))).await);
         checks
@@ -241,6 +246,6 @@ mod tests {
         let mut names: Vec<&str> = probes().iter().map(|probe| probe.name).chain(SCHEDULED).collect();
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), 15);
+        assert_eq!(names.len(), 16);
     }
 }

@@ -71,7 +71,7 @@ type Case = (fn(&mut Account), &'static str);
 fn what_is_missing_is_a_finding_and_hides_nothing() {
     let served = Served::with("preflight-missing", &sale(50, "1-9", 500));
     let lambda = Lambda::before(&served.running());
-    let cases: [Case; 10] = [
+    let cases: [Case; 11] = [
         (|account| drop(account.answers.remove("Pay")), "Pay: the stack jari has no such function"),
         (
             |account| drop(account.answers.insert("Book", json!({ "statusCode": 500 }))),
@@ -82,6 +82,11 @@ fn what_is_missing_is_a_finding_and_hides_nothing() {
                 drop(account.answers.insert("Keys", json!({ "statusCode": 200, "body": "{\"keys\":[]}" })));
             },
             "Keys: version 7 answers otherwise",
+        ),
+        // Called where it is there, and not missed where it is not.
+        (
+            |account| drop(account.answers.insert("PollOnInstances", json!({ "statusCode": 503 }))),
+            "PollOnInstances: version 7 answers otherwise than it should: {\"statusCode\":503}",
         ),
         (
             |account| drop(account.answers.insert("Push", json!({ "errorMessage": "no key" }))),
