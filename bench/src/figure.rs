@@ -97,6 +97,12 @@ impl Figure {
         }
     }
 
+    /// Not met at any speed where what was counted is wrong.
+    #[must_use]
+    pub(crate) fn only_if(self, exact: bool) -> Self {
+        Self { met: self.met.map(|met| met && exact), ..self }
+    }
+
     #[must_use]
     pub(crate) fn noting(self, note: impl Into<String>) -> Self {
         Self { note: Some(note.into()), ..self }

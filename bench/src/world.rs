@@ -161,22 +161,40 @@ pub(crate) fn address() -> Address {
     Address::of(IpAddr::V4(Ipv4Addr::from_bits(fastrand::u32(..))))
 }
 
+/// Hands all keys that match to `work`, a portion at a time.
+async fn scan(
+    connection: &mut MultiplexedConnection,
+    pattern: &str,
+    mut work: impl AsyncFnMut(&mut MultiplexedConnection, Vec<String>) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let mut cursor = 0_u64;
+    loop {
+        let mut command = redis::cmd("SCAN");
+        command.arg(cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(10_000);
+        let (next, keys): (u64, Vec<String>) = command.query_async(connection).await?;
+        if !keys.is_empty() {
+            work(connection, keys).await?;
+        }
+        cursor = next;
+        if cursor == 0 {
+            return Ok(());
+        }
+    }
+}
+
 /// Bytes of all keys by MEMORY USAGE, but those that end by themselves within seconds.
 pub(crate) async fn memory(connection: &mut MultiplexedConnection) -> anyhow::Result<u64> {
-    let (mut cursor, mut bytes) = (0_u64, 0_u64);
-    loop {
-        let (next, keys): (u64, Vec<String>) =
-            redis::cmd("SCAN").arg(cursor).arg("COUNT").arg(1_000).query_async(connection).await?;
+    let mut bytes = 0_u64;
+    let add = async |connection: &mut MultiplexedConnection, keys: Vec<String>| {
         for key in keys {
             let mut usage = redis::cmd("MEMORY");
             usage.arg("USAGE").arg(&key).arg("SAMPLES").arg(0);
             bytes += usage.query_async::<Option<u64>>(connection).await?.unwrap_or_default();
         }
-        cursor = next;
-        if cursor == 0 {
-            return Ok(bytes);
-        }
-    }
+        Ok(())
+    };
+    scan(connection, "*", add).await?;
+    Ok(bytes)
 }
 
 /// Fill a sorted set with so many UUIDs, as plainly as one can.
@@ -202,22 +220,8 @@ pub(crate) async fn forget_counters(redis: &Redis) -> anyhow::Result<()> {
     tokio::time::sleep(std::time::Duration::from_millis(1_100)).await;
     let mut connection = redis.connection().await;
     // Whoever looks at a key that has ended deletes it.
-    let mut cursor = 0_u64;
-    loop {
-        let (next, keys): (u64, Vec<String>) = redis::cmd("SCAN")
-            .arg(cursor)
-            .arg("COUNT")
-            .arg(10_000)
-            .arg("MATCH")
-            .arg("*:rate:*")
-            .query_async(&mut connection)
-            .await?;
-        if !keys.is_empty() {
-            redis::cmd("EXISTS").arg(keys).exec_async(&mut connection).await?;
-        }
-        cursor = next;
-        if cursor == 0 {
-            return Ok(());
-        }
-    }
+    let look = async |connection: &mut MultiplexedConnection, keys: Vec<String>| {
+        Ok(redis::cmd("EXISTS").arg(keys).exec_async(connection).await?)
+    };
+    scan(&mut connection, "*:rate:*", look).await
 }

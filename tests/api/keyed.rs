@@ -9,17 +9,7 @@ use domain::{Millis, Token};
 use gateway::{KeyRing, PlaceKey};
 use serde_json::{Value, json};
 use store::Store;
-use support::{Answer, App, Call, MASTER_KEY, Redis, Topology, access, gate};
-
-/// A key as it is once the caller has waited as told: the window is the functions' own clock's matter.
-fn ripe(app: &App, token: &str, key: &str) -> (PlaceKey, String) {
-    let (ring, token): (KeyRing, Token) =
-        (KeyRing::new(MASTER_KEY.as_bytes(), None), token.parse().expect("a token"));
-    let place = ring.check(&app.event, token, key).expect("a key of ours");
-    let place = PlaceKey { earliest_at: Millis::now(), ..place };
-    let key = ring.sign(&app.event, token, &place);
-    (place, key)
-}
+use support::{Answer, App, Call, MASTER_KEY, Redis, Topology, access, gate, ripe};
 
 fn asking(app: &App, token: &str, key: &str) -> Call {
     Call::new("GET", "/api/status/poll").query("token", token).query("key", ripe(app, token, key).1)

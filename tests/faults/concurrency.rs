@@ -1,10 +1,8 @@
 //! An instance that Lambda lets have several requests at once, on its managed instances.
 
-use domain::{Millis, Token};
 use futures::future::join_all;
-use gateway::{KeyRing, PlaceKey};
 use serde_json::{Value, json};
-use support::{Call, Fault, MASTER_KEY, wait_until};
+use support::{Call, Fault, ripe, wait_until};
 
 use crate::world::{LONG, World, answered};
 
@@ -14,11 +12,9 @@ const CONCURRENCY: usize = 8;
 async fn ripe_poll(world: &World) -> Value {
     let joined = world.app.post("/api/queue/join", json!({})).await;
     let text = |name: &str| joined.data()[name].as_str().expect("a text").to_owned();
-    let (token, key): (Token, String) = (text("token").parse().expect("a token"), text("key"));
-    let ring = KeyRing::new(MASTER_KEY.as_bytes(), None);
-    let place = ring.check(&world.app.event, token, &key).expect("a key of ours");
-    let key = ring.sign(&world.app.event, token, &PlaceKey { earliest_at: Millis::now(), ..place });
-    Call::new("GET", "/api/status/poll").query("token", token.to_string()).query("key", key).event()
+    let token = text("token");
+    let key = ripe(&world.app, &token, &text("key")).1;
+    Call::new("GET", "/api/status/poll").query("token", token).query("key", key).event()
 }
 
 #[tokio::test]

@@ -10,10 +10,10 @@ use book::BookState;
 use bootstrap::State;
 use bootstrap::config::{Access, MasterKeys};
 use domain::layout::Edition;
-use domain::{EventId, Millis};
+use domain::{EventId, Millis, Token};
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use gateway::{Body, Gate, PaymentKeys, routes};
+use gateway::{Body, Gate, KeyRing, PaymentKeys, PlaceKey, routes};
 use hmac::{Hmac, KeyInit, Mac};
 use keys::KeysState;
 use outbox::{Message, Outbox, Queue};
@@ -260,6 +260,17 @@ pub struct App {
     now: AtomicI64,
     /// To where writes go, where a replica answers too.
     replication: Option<MultiplexedConnection>,
+}
+
+/// A key as it is once the caller has waited as told, and what it says: the window is the functions' own clock's
+/// matter.
+pub fn ripe(app: &App, token: &str, key: &str) -> (PlaceKey, String) {
+    let ring = KeyRing::new(MASTER_KEY.as_bytes(), None);
+    let token: Token = token.parse().expect("a token");
+    let place = ring.check(&app.event, token, key).expect("a key of ours");
+    let place = PlaceKey { earliest_at: Millis::now(), ..place };
+    let key = ring.sign(&app.event, token, &place);
+    (place, key)
 }
 
 impl App {
