@@ -53,7 +53,7 @@ pub(crate) const MUTATIONS: &[Mutation] = &[
     ("book.lua", "    if item.seats then paint(map, item.seats, SOLD) end\n  end\nelse", "  end\nelse", "held seats stay held when they are sold"),
     ("book.lua", "amount = amount + item.price * item.count", "amount = amount + item.price", "one place of each section is paid for"),
     ("book.lua", "if mode ~= 'held' and field[4] ~= version then return { 'STALE', tonumber(field[4]) } end\n", "", "an old edition's price is paid"),
-    ("book.lua", "-- A replay must not bring the fact again.\nremember(idempotency, asked, booked(false, fields))\n", "", "an Idempotency-Key is forgotten by a booking"),
+    ("book.lua", "-- A replay must not bring the fact again.\nif asked ~= '' then repeated(fields) end\n", "", "an Idempotency-Key is forgotten by a booking"),
     ("hold.lua", "if used + #wanted > tonumber(field[8]) then", "if bought + #wanted > tonumber(field[8]) then", "the limit forgets what is held"),
     ("hold.lua", "if used + count > tonumber(field[8]) then", "if used + count > tonumber(field[8]) + 1 then", "one more than the limit"),
     ("hold.lua", "local used = bought + count_items(items)", "local used = count_items(items)", "the limit of a hold forgets what was bought"),
