@@ -34,12 +34,12 @@ local PACE_MS = 30000
 local now = clock(now_ms)
 local field = redis.call('HMGET', meta, 'status', 'opensAt', 'closesAt', 'perSecond', 'maxActive', 'claimMs',
   'compensateNoShows', 'credit', 'callCredit', 'clock', 'headScore', 'net', 'pace', 'epoch', 'openedAt',
-  'version', 'recoveringSince', 'replicationId', 'backpressureSeconds', 'paceFactor', 'joinsRefused')
+  'recoveringSince', 'replicationId', 'backpressureSeconds', 'paceFactor', 'joinsRefused')
 if not field[1] then return { 'EVENT_NOT_FOUND' } end
 local status = standing(field[1], field[2], field[3], now)
 local opens_at, closes_at = tonumber(field[2]), tonumber(field[3])
-local epoch, recovering_since = watch_epoch({ meta = meta, sequence = sequence, journal = journal }, field[16],
-  field[14], field[17], field[18], now)
+local epoch, recovering_since = watch_epoch({ meta = meta, sequence = sequence, journal = journal }, field[14],
+  field[16], field[17], now)
 local compensate = field[7] == '1'
 local keys = { map = map, stock = stock, remaining = remaining, holds = holds, due = due, journal = journal }
 
@@ -84,10 +84,10 @@ local overdue = recovering_since and {}
 -- The part of the pace that is left while bookings wait to be written: all of it as long as they wait no longer than
 -- the sale says, nothing where they wait twice as long. Each of them stands for one person let in.
 local function backpressure()
-  local bearable_seconds = tonumber(field[19] or 0)
+  local bearable_seconds = tonumber(field[18] or 0)
   if bearable_seconds == 0 then return 1 end
   if backlog == 'full' then return 0 end
-  if backlog == '' then return tonumber(field[20] or 1) end
+  if backlog == '' then return tonumber(field[19] or 1) end
   local left = 2 - backlog / tonumber(field[4]) / bearable_seconds
   return math.floor(math.max(0, math.min(1, left)) * 100 + 0.5) / 100
 end
@@ -96,7 +96,7 @@ local per_second = tonumber(field[4]) * pace_factor
 
 -- A journal that nobody empties must not fill Redis: nobody new joins until half of the limit is left.
 local journalled = redis.call('XLEN', journal)
-local joins_refused = journalled >= journal_limit or (field[21] == '1' and 2 * journalled > journal_limit)
+local joins_refused = journalled >= journal_limit or (field[20] == '1' and 2 * journalled > journal_limit)
 
 -- A clock that stepped back further than a late tick explains has been set: the line must not wait until it catches up.
 local ticked_at = tonumber(field[10])

@@ -46,7 +46,7 @@ end
 if not current[1] then
   redis.call('HSET', meta, 'status', 'OPEN', 'epoch', '1', 'credit', '0', 'callCredit', '0', 'clock', '0',
     'headScore', '0', 'net', '0', 'createdAt', now)
-  local id = replication_id()
+  local id = other_replication_id(nil)
   if id then redis.call('HSET', meta, 'replicationId', id) end
   redis.call('SET', remaining, 0)
 end

@@ -70,7 +70,7 @@ if standing(field[1], field[2], field[3], now) == 'CLOSED' then return { 'EVENT_
 if field[5] == '1' then return { 'MAINTENANCE' } end
 if is_recovering(field[13], field[14]) then return { 'RECOVERING' } end
 local epoch, closes_at, limit = field[6], tonumber(field[3]), tonumber(field[8])
-local live, refusal = live_session(keys, token, now,
+local live, refusal = open_session(keys, token, now,
   { active_ms = tonumber(field[7]), closes_at = closes_at, epoch = epoch })
 local function refused(why) return tell_refusal(sockets_due, sockets_refused, token, why) end
 if not live then return refused(refusal) end
@@ -115,7 +115,8 @@ changed_places(keys)
 local amount = 0
 for _, item in ipairs(items) do amount = amount + item.price * item.count end
 local seat_count = count_items(items)
-local status, due_at = 'CONFIRMED', ''
+-- As text from here on: Redis would make one of a number at each use.
+local at, status, due_at = tostring(now), 'CONFIRMED', ''
 if field[9] == 'deferred' then
   status = 'PENDING_PAYMENT'
   due_at = field[10] and tonumber(field[10]) or now + field[11]
@@ -123,8 +124,8 @@ if field[9] == 'deferred' then
   redis.call('ZADD', payment_reminders, reminder(now, due_at), reservation_id)
 end
 local fields = { 'id', reservation_id, 'token', token, 'status', status, 'version', '1', 'items', format_items(items),
-  'seatCount', seat_count, 'amount', amount, 'currency', field[12], 'createdAt', now, 'updatedAt', now, 'paymentDueAt',
-  due_at, 'request', request }
+  'seatCount', tostring(seat_count), 'amount', tostring(amount), 'currency', field[12], 'createdAt', at,
+  'updatedAt', at, 'paymentDueAt', tostring(due_at), 'request', request }
 if live.account then
   fields[#fields + 1] = 'account'
   fields[#fields + 1] = live.account
@@ -134,14 +135,15 @@ end
 local known_until = math.max(closes_at, tonumber(due_at) or 0) + DAY_MS
 redis.call('HSET', reservation, unpack(fields))
 redis.call('PEXPIREAT', reservation, known_until)
-redis.call('ZADD', reservations, now, reservation_id)
+redis.call('ZADD', reservations, at, reservation_id)
 redis.call('SET', done, reservation_id, 'PXAT', closes_at + DAY_MS)
 redis.call('HSET', session, 'state', 'BOOKED')
-redis.call('HDEL', session, 'items', 'holdExpiresAt', 'request', 'requestItem')
+if live.request or live.hold_expires_at or live.items ~= '' then
+  redis.call('HDEL', session, 'items', 'holdExpiresAt', 'request', 'requestItem')
+end
 redis.call('ZREM', active, token)
 stir(sockets_due, { token })
-local stream_id = record(journal, 'BOOKED', epoch, now, unpack(fields))
-for at = 2, #fields, 2 do fields[at] = tostring(fields[at]) end
+local stream_id = record(journal, 'BOOKED', epoch, at, unpack(fields))
 -- A replay must not bring the fact again.
-remember(idempotency, asked, booked(false, fields))
+if asked ~= '' then repeated(fields) end
 return booked(stream_id .. '/' .. epoch, fields)

@@ -3,7 +3,7 @@
 -- KEYS       meta waiting remaining called active session done reservation owners tickets journal
 -- ARGV       now_ms token
 -- OUTCOMES   EVENT_NOT_FOUND
---            POLLED place view tickets: as after the claim; as it is where there was nothing to claim
+--            POLLED tickets view place: as after the claim; as it is where there was nothing to claim
 -- COMPLEXITY O(log n) in the active set
 local meta, waiting, remaining, called = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local active, session, done, reservation = KEYS[5], KEYS[6], KEYS[7], KEYS[8]

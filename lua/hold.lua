@@ -95,7 +95,7 @@ end
 local item
 if mode == 'seats' then
   local seats, wanted, taken, over = wanted_seats()
-  local asked = format_item({ section = section, price = price, seats = seats })
+  local asked = section .. '@' .. price .. '=' .. table.concat(ARGV, ',', 10)
   if #wanted == 0 and #taken == 0 then return held(asked) end
   if used + #wanted > tonumber(field[8]) then
     return refused({ 'PURCHASE_LIMIT_EXCEEDED', tonumber(field[8]), used, #wanted })
@@ -120,29 +120,34 @@ if not live.hold_expires_at then
   live.expires_at = live.hold_expires_at
   redis.call('ZADD', active, live.expires_at, token)
 end
-local taken, count_taken = format_item(item), item.count
+-- As text from here on: Redis would make one of a number at each use.
+local until_ms = tostring(live.hold_expires_at)
+local count_taken = item.count
+-- What was asked for is what is taken, but where some of it was the token's own already.
+local taken = count_taken == count and live.request_item or format_item(item)
 local joined = add_item(items, item)
 local owner = item.section .. ':' .. item.price .. ':'
 local kept, expiries = {}, {}
 if item.seats then
+  local owner_token = owner .. token
   paint(map, item.seats, KEPT)
   for at, seat in ipairs(item.seats) do
-    kept[2 * at - 1], kept[2 * at] = seat, owner .. token
-    expiries[2 * at - 1], expiries[2 * at] = live.hold_expires_at, seat
+    kept[2 * at - 1], kept[2 * at] = seat, owner_token
+    expiries[2 * at - 1], expiries[2 * at] = until_ms, seat
   end
 else
   local unit = units_of(item, token)[1]
   -- Left from this token's visit before, not given back yet.
   if joined == item and redis.call('HEXISTS', holds, unit) == 1 then free_units(keys, { unit }, epoch, now) end
   kept = { unit, owner .. joined.count }
-  expiries = { live.hold_expires_at, unit }
+  expiries = { until_ms, unit }
 end
 redis.call('HSET', holds, unpack(kept))
 redis.call('ZADD', due, unpack(expiries))
 move_stock(keys, section, -count_taken)
 changed_places(keys)
-redis.call('HSET', session, 'items', format_items(items), 'holdExpiresAt', live.hold_expires_at, 'expiresAt',
-  live.expires_at, 'request', request, 'requestItem', live.request_item)
+redis.call('HSET', session, 'items', #items == 1 and joined == item and taken or format_items(items), 'holdExpiresAt',
+  until_ms, 'expiresAt', live.expires_at, 'request', request, 'requestItem', live.request_item)
 stir(sockets_due, { token })
-record(journal, 'SEATS_HELD', epoch, now, 'token', token, 'items', taken, 'expiresAt', live.hold_expires_at)
+record(journal, 'SEATS_HELD', epoch, now, 'token', token, 'items', taken, 'expiresAt', until_ms)
 return held(live.request_item)

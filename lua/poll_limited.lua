@@ -4,7 +4,7 @@
 -- ARGV       now_ms token
 -- OUTCOMES   EVENT_NOT_FOUND
 --            RATE_LIMIT retry_after_ms
---            POLLED place view tickets
+--            POLLED tickets view place
 -- COMPLEXITY O(log n) in the line
 local meta, waiting, remaining, called, session, done = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local reservation, owners, tickets, poll_rate = KEYS[7], KEYS[8], KEYS[9], KEYS[10]

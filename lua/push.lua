@@ -23,7 +23,7 @@ local now = clock(now_ms)
 local view, field = read_line(meta, now, 'accounts')
 if not view then return { 'EVENT_NOT_FOUND' } end
 count_line(view, waiting, remaining)
-local status, opens_at, message = view[2], view[3], view[10]
+local status, opens_at, message = view[2], tonumber(view[3]), view[10]
 
 -- When a waiting token is looked at next. Where it stands among those who hear of the opening, its name decides.
 local function next_look(token, rank)

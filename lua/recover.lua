@@ -13,10 +13,10 @@ local now_ms = ARGV[1]
 --@include epoch
 
 local now = clock(now_ms)
-local field = redis.call('HMGET', meta, 'version', 'epoch', 'recoveringSince', 'replicationId')
+local field = redis.call('HMGET', meta, 'epoch', 'recoveringSince', 'replicationId')
 if not field[1] then return { 'EVENT_NOT_FOUND' } end
 redis.call('HSET', meta, 'relayedAt', now)
 local keys = { meta = meta, sequence = sequence, journal = journal }
-local epoch, since = watch_epoch(keys, field[1], field[2], field[3], field[4], now)
+local epoch, since = watch_epoch(keys, field[1], field[2], field[3], now)
 if not since then return { 'HEALTHY', tonumber(epoch) } end
 return { 'RECOVERING', tonumber(epoch), tonumber(since), now }

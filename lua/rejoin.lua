@@ -13,12 +13,12 @@
 --            EVENT_CLOSED
 --            ACCOUNT_REQUIRED
 --            NOT_OPEN opens_at
---            KNOWN ticket_number place view: the same place, a lapsed one back at its old score, or one that Redis lost
+--            KNOWN ticket_number view place: the same place, a lapsed one back at its old score, or one that Redis lost
 --            and its key proves; a drawn place has no ticket number
 --            ELSEWHERE token: the token has no place, and the account has one by another
 --            JOURNAL_FULL: too many facts wait for the queues, so nobody gets a place at the end of the line
---            REQUEUED ticket_number place view: the same token at the end of the line
---            JOINED ticket_number place view: the new token at the end of the line
+--            REQUEUED ticket_number view place: the same token at the end of the line
+--            JOINED ticket_number view place: the new token at the end of the line
 -- COMPLEXITY O(log n) in the line
 local meta, sequence, waiting, remaining, called = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local active, session, done, join_rate = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
@@ -37,7 +37,7 @@ local key_epoch, key_score, key_number = tonumber(ARGV[8]), tonumber(ARGV[9]), t
 
 local now = clock(now_ms)
 local view, field = read_line(meta, now, 'joinsPerAddressPerSecond', 'preQueue', 'requireAccount', 'activeMs',
-  'closesAt', 'replicationId', 'joinsRefused', 'version', 'recoveringSince')
+  'closesAt', 'replicationId', 'joinsRefused')
 if not view then return { 'EVENT_NOT_FOUND' } end
 local retry_after_ms = counted ~= '1' and over_limit(join_rate, field[9])
 if retry_after_ms then return { 'RATE_LIMIT', retry_after_ms } end
@@ -45,10 +45,8 @@ local status, epoch, pre_queue = view[2], view[4], field[10]
 local keys = { meta = meta, sequence = sequence, waiting = waiting, called = called, active = active,
   session = session, done = done, accounts = accounts, owners = owners, left = left, journal = journal }
 
-local function answer(outcome, ...)
-  local reply = { outcome, ... }
-  reply[#reply + 1] = count_line(view, waiting, remaining)
-  return reply
+local function answer(outcome, number, place)
+  return show(outcome, number, count_line(view, waiting, remaining), place)
 end
 
 local function known(score, place)
@@ -56,8 +54,8 @@ local function known(score, place)
 end
 
 local function enter_at_the_end(outcome, entering, owner, drawn)
-  epoch = watch_epoch(keys, field[16], epoch, field[17], field[14], now)
-  view[4] = tonumber(epoch)
+  epoch = watch_epoch(keys, epoch, nil, field[14], now)
+  view[4] = epoch
   local number, score = enter(keys, entering, owner, drawn, status, pre_queue, epoch, now)
   return answer(outcome, number, waiting_place(keys, entering, score, status))
 end
@@ -74,7 +72,7 @@ local function lost_score()
   if key_epoch >= tonumber(epoch) and not is_recovering(nil, field[14]) then return nil end
   local score = key_score
   if score == 0 then score = pre_queue == 'shuffle' and tonumber(drawn_score) or key_number end
-  if score <= view[5] then return nil end
+  if score <= tonumber(view[5]) then return nil end
   return score
 end
 
@@ -107,7 +105,7 @@ if place[1] == 'NOT_FOUND' then
   if account == '' and field[11] == '1' then return { 'ACCOUNT_REQUIRED' } end
   if status == 'UPCOMING' and pre_queue == 'closed' then return { 'NOT_OPEN', view[3] } end
   local score = redis.call('ZSCORE', waiting, new_token)
-  if score then return answer('JOINED', false, waiting_place(keys, new_token, tonumber(score), status)) end
+  if score then return answer('JOINED', false, waiting_place(keys, new_token, score, status)) end
   local elsewhere = account ~= '' and redis.call('HGET', accounts, account)
   if elsewhere and elsewhere ~= token then return { 'ELSEWHERE', elsewhere } end
   local lost = lost_score()
@@ -132,4 +130,4 @@ redis.call('ZADD', waiting, call.score, token)
 redis.call('HSET', called, token, call.score .. ':0:' .. call.called_at .. ':1')
 view[6] = redis.call('HINCRBY', meta, 'net', -1)
 record(journal, 'USER_ENTER_QUEUE', epoch, now, 'token', token, 'score', call.score)
-return known(call.score, waiting_place(keys, token, tonumber(call.score), status))
+return known(call.score, waiting_place(keys, token, call.score, status))

@@ -1,7 +1,8 @@
 --@include account
 --@include journal
 -- Put a token at the end of the line; before the opening of a shuffled sale, where the draw puts it. Scores of a
--- shuffled sale's late comers start above every drawn one. `account` is empty where none was proven.
+-- shuffled sale's late comers start above every drawn one. `account` is empty where none was proven. Returns number and
+-- score, nil where the token stands in the line already: then nothing was changed.
 local AFTER_THE_DRAW = 4503599627370496
 
 local function enter(keys, token, account, drawn_score, status, pre_queue, epoch, now)
@@ -10,7 +11,10 @@ local function enter(keys, token, account, drawn_score, status, pre_queue, epoch
   if pre_queue == 'shuffle' then
     score = status == 'UPCOMING' and tonumber(drawn_score) or AFTER_THE_DRAW + number
   end
-  redis.call('ZADD', keys.waiting, score, token)
+  if redis.call('ZADD', keys.waiting, 'NX', score, token) == 0 then
+    redis.call('DECR', keys.sequence)
+    return nil
+  end
   if account == '' then
     record(keys.journal, 'USER_ENTER_QUEUE', epoch, now, 'token', token, 'number', number, 'score', score)
   else

@@ -2,6 +2,7 @@
 -- section, joined by `;`.
 local function parse_items(text)
   local items = {}
+  if text == '' then return items end
   for section, price, kind, units in text:gmatch('(%d+)@(%d+)([=*])([^;]+)') do
     local item = { section = section, price = price }
     if kind == '*' then

@@ -8,7 +8,7 @@ local function place_of(keys, token, status, now)
   if score then
     if status == 'CLOSED' then return { 'EXPIRED', 0 } end
     if status == 'UPCOMING' then return { 'WAITING', 0, false } end
-    return { 'WAITING', tonumber(score), redis.call('ZRANK', keys.waiting, token) + 1 }
+    return { 'WAITING', score, redis.call('ZRANK', keys.waiting, token) + 1 }
   end
   local reservation = redis.call('GET', keys.done)
   if reservation then return { 'BOOKED', reservation } end

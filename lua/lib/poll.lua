@@ -19,5 +19,5 @@ end
 local function poll(keys, token, view, has_accounts, now)
   count_line(view, keys.waiting, keys.remaining)
   local place = place_of(keys, token, view[2], now)
-  return { 'POLLED', place, view, tickets_of(keys, token, place, has_accounts) }
+  return show('POLLED', tickets_of(keys, token, place, has_accounts), view, place)
 end

@@ -1,8 +1,7 @@
 --@include claim
--- The token's live session, or nil and the refusal. Acting is arriving: a called token that acts claims at once.
-local function live_session(keys, token, now, rules)
-  local reservation = redis.call('GET', keys.done)
-  if reservation then return nil, { 'ALREADY_BOOKED', reservation } end
+-- The live session of a token that has not booked, or nil and the refusal. Acting is arriving: a called token that acts
+-- claims at once.
+local function open_session(keys, token, now, rules)
   local field = redis.call('HMGET', keys.session, 'expiresAt', 'holdExpiresAt', 'items', 'request', 'requestItem',
     'account')
   if field[1] then
@@ -16,4 +15,11 @@ local function live_session(keys, token, now, rules)
   if call.claim_by <= now then return nil, { 'ADMISSION_EXPIRED' } end
   local expires_at, account = claim(keys, call, token, now, rules)
   return { expires_at = expires_at, items = '', account = account }
+end
+
+-- The same of any token.
+local function live_session(keys, token, now, rules)
+  local reservation = redis.call('GET', keys.done)
+  if reservation then return nil, { 'ALREADY_BOOKED', reservation } end
+  return open_session(keys, token, now, rules)
 end

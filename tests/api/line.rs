@@ -1,7 +1,11 @@
 //! The line: join, rejoin, leave, poll, progress; a token's whole life as sale.md draws it.
 
+use domain::Token;
+use domain::command::Join;
+use domain::outcome::{Address, Joined, Place};
 use domain::shuffle::{AFTER_THE_DRAW, Seed};
 use serde_json::{Value, json};
+use store::Drawn;
 use support::{App, Call, MASTER_KEY, OPENS_AT, fresh_event};
 
 async fn status(app: &App, token: &str) -> String {
@@ -40,6 +44,56 @@ async fn two_joins_are_two_places_in_order_of_arrival() {
     let progress = app.send(Call::new("GET", "/api/status/progress")).await;
     assert_eq!(progress.data()["totalWaiting"], 3);
     assert_eq!(progress.header("cache-control"), Some("public, max-age=1"));
+}
+
+/// As the store repeats a join whose answer was lost.
+async fn join_as(app: &App, token: Token) -> Joined {
+    let address = Address::of("203.0.113.8".parse().expect("an address"));
+    let join = Join { event: app.event.clone(), address, account: None };
+    let draw = |token| Drawn { token, score: 7 };
+    let joined = app.store.join(&join, draw(token), draw).await.expect("redis answers");
+    let (joined_as, joined) = joined.expect("joined");
+    assert_eq!(joined_as, token);
+    joined
+}
+
+async fn journalled(app: &App) -> usize {
+    app.store.journal(&app.event, None, u64::MAX >> 1).await.expect("redis answers").facts.len()
+}
+
+#[tokio::test]
+async fn a_join_that_is_repeated_is_one_place() {
+    let (app, token) = (App::start().await, Token::random());
+    let first = join_as(&app, token).await;
+    assert_eq!(first.ticket_number, Some(1));
+    app.join().await;
+    let facts = journalled(&app).await;
+    let again = join_as(&app, token).await;
+    assert_eq!(again.ticket_number, Some(1));
+    assert_eq!(again.standing.place, first.standing.place);
+    assert_eq!((again.standing.view.total_waiting, journalled(&app).await), (2, facts));
+    // No number was lost to it.
+    assert_eq!(app.post("/api/queue/join", json!({})).await.data()["ticketNumber"], 3);
+
+    app.pass(1_000);
+    assert_eq!(app.tick().await.admitted, 1);
+    let (facts, called) = (journalled(&app).await, join_as(&app, token).await);
+    assert_eq!((called.ticket_number, called.standing.place), (None, Place::Called));
+    assert_eq!((called.standing.view.total_waiting, journalled(&app).await), (2, facts));
+}
+
+#[tokio::test]
+async fn a_drawn_place_is_drawn_once() {
+    let app = App::with(|sale| sale["preQueue"] = json!("shuffle")).await;
+    app.pass(-10_000);
+    let token = Token::random();
+    join_as(&app, token).await;
+    let facts = journalled(&app).await;
+    join_as(&app, token).await;
+    assert_eq!(journalled(&app).await, facts);
+    app.pass(10_000);
+    let polled = app.poll(&token.to_string()).await;
+    assert_eq!((&polled.data()["rank"], &polled.data()["totalWaiting"]), (&json!(1), &json!(1)));
 }
 
 #[tokio::test]

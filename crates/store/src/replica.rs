@@ -8,6 +8,7 @@ use domain::Millis;
 use redis::{Cmd, Value};
 
 use crate::connection::{Connection, StoreConfig, is_missing_script};
+use crate::reply::PLACE_AT;
 use crate::step::{POLL, PROGRESS, SEARCH, SEATS, SESSION, Step};
 use crate::{Store, StoreError};
 
@@ -69,10 +70,7 @@ fn can_be_given(reply: &Value) -> bool {
     let Value::Array(values) = reply else { return false };
     match word(values.first()) {
         // A token that came back a moment ago may still be unknown there, or expired.
-        b"POLLED" => match values.get(1) {
-            Some(Value::Array(place)) => !matches!(word(place.first()), b"NOT_FOUND" | b"EXPIRED"),
-            _ => false,
-        },
+        b"POLLED" => matches!(word(values.get(PLACE_AT)), b"WAITING" | b"CALLED" | b"ACTIVE" | b"BOOKED"),
         b"PROGRESS" | b"FOUND" | b"SEATS" | b"LIVE" => true,
         _ => false,
     }
@@ -96,7 +94,12 @@ mod tests {
 
     #[test]
     fn what_lag_may_have_made_is_not_given() {
-        let polled = |place: &str| Value::Array(vec![text("POLLED"), Value::Array(vec![text(place)])]);
+        let polled = |place: &str| {
+            let mut values = vec![Value::Int(0); PLACE_AT];
+            values[0] = text("POLLED");
+            values.push(text(place));
+            Value::Array(values)
+        };
         for place in ["WAITING", "CALLED", "ACTIVE", "BOOKED"] {
             assert!(can_be_given(&polled(place)), "{place}");
         }

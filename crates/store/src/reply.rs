@@ -6,6 +6,10 @@ use redis::Value;
 
 use crate::StoreError;
 
+/// Where the place begins in an answer of `show` (`lib/view.lua`): behind the word, what is told beside, and the ten
+/// values of the view.
+pub(crate) const PLACE_AT: usize = 12;
+
 /// A reply, read from the front.
 #[derive(Debug)]
 pub(crate) struct Reply {
@@ -75,6 +79,11 @@ impl Reply {
         match self.next()? {
             Value::Nil => Ok(None),
             Value::Int(integer) => Ok(Some(integer)),
+            // As Redis keeps it: a step that only passes it on need not make a number of it.
+            Value::BulkString(bytes) => {
+                let integer = std::str::from_utf8(&bytes).ok().and_then(|text| text.parse().ok());
+                integer.map(Some).ok_or_else(|| self.malformed("a text is no integer"))
+            }
             other => Err(self.malformed(&format!("{other:?} is no integer"))),
         }
     }
@@ -148,58 +157,57 @@ impl Reply {
 
     /// `lib/view.lua`.
     pub(crate) fn view(&mut self) -> Result<LineView, StoreError> {
-        let mut view = self.array()?;
-        let now = view.millis()?;
-        let status = view.text()?;
-        let status = SaleStatus::from_word(&status).ok_or_else(|| view.malformed(&status))?;
+        let now = self.millis()?;
+        let status = self.text()?;
+        let status = SaleStatus::from_word(&status).ok_or_else(|| self.malformed(&status))?;
         Ok(LineView {
             now,
             status,
-            opens_at: view.millis()?,
-            epoch: view.count()?,
-            head_score: view.count()?,
-            net: view.count()?,
-            total_waiting: view.count()?,
-            remaining_seats: view.count()?,
-            admitted_per_second: view.parsed()?,
-            message: Some(view.text()?).filter(|message| !message.is_empty()),
+            opens_at: self.millis()?,
+            epoch: self.count()?,
+            head_score: self.count()?,
+            net: self.count()?,
+            total_waiting: self.count()?,
+            remaining_seats: self.count()?,
+            admitted_per_second: self.parsed()?,
+            message: Some(self.text()?).filter(|message| !message.is_empty()),
         })
     }
 
-    /// A place, or nothing where the step says so.
+    /// A place in an array of its own, or nothing where the step says so.
     pub(crate) fn optional_place(&mut self) -> Result<Option<Place>, StoreError> {
         if matches!(self.values.as_slice().first(), Some(Value::Nil)) {
             return self.next().map(|_| None);
         }
-        self.place().map(Some)
+        self.array()?.place().map(Some)
     }
 
-    /// `lib/place.lua`.
+    /// `lib/place.lua`: the rest of the reply, for places differ in length.
     pub(crate) fn place(&mut self) -> Result<Place, StoreError> {
-        let mut place = self.array()?;
-        let word = place.text()?;
+        let word = self.text()?;
         Ok(match word.as_str() {
             "WAITING" => {
-                let score = place.count()?;
-                let rank = place.optional_integer()?.and_then(|rank| u64::try_from(rank).ok());
+                let score = self.count()?;
+                let rank = self.optional_integer()?.and_then(|rank| u64::try_from(rank).ok());
                 Place::Waiting { score, rank }
             }
             "CALLED" => Place::Called,
-            "ACTIVE" => Place::Active { expires_at: place.millis()?, account: place.account()? },
-            "BOOKED" => Place::Booked { reservation: place.parsed()? },
-            "EXPIRED" => Place::Expired { reentry: place.integer()? == 1 },
+            "ACTIVE" => Place::Active { expires_at: self.millis()?, account: self.account()? },
+            "BOOKED" => Place::Booked { reservation: self.parsed()? },
+            "EXPIRED" => Place::Expired { reentry: self.integer()? == 1 },
             "NOT_FOUND" => Place::NotFound,
-            _ => return Err(place.malformed(&word)),
+            _ => return Err(self.malformed(&word)),
         })
     }
 
+    /// `show` of `lib/view.lua`, behind what is told beside.
     pub(crate) fn standing(&mut self) -> Result<Standing, StoreError> {
-        Ok(Standing { place: self.place()?, view: self.view()? })
+        Ok(Standing { view: self.view()?, place: self.place()? })
     }
 
     /// `lib/poll.lua`.
     pub(crate) fn polled(&mut self) -> Result<Polled, StoreError> {
-        Ok(Polled { standing: self.standing()?, ticket_count: self.small()? })
+        Ok(Polled { ticket_count: self.small()?, standing: self.standing()? })
     }
 
     /// An account, or nothing where the step says so or there is nothing more. Errors do not tell it.

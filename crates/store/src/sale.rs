@@ -248,5 +248,8 @@ pub(crate) fn meta_fields(sale: &Sale) -> Vec<(&'static str, String)> {
         ("paymentDueAt", instant(sale.payment.due_at)),
         ("paymentDueAfterMs", sale.payment.due_after_seconds.map(ms).unwrap_or_default()),
         ("currency", sale.payment.currency.clone()),
+        // More than 64 bytes make a table of the hash, whose fields are found at once; else Redis keeps it as a list
+        // and searches that for each of the fifteen fields that a join reads.
+        ("asTable", "-".repeat(65)),
     ]
 }
