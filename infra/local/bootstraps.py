@@ -13,11 +13,11 @@ BUILT = Path(".aws-sam/build")
 # The C library of provided.al2023.
 GLIBC = (2, 34)
 # At most, zipped: with AWS' client for queues or sockets in it, and without. A bound against growth.
-MB_WITH_CLIENT, MB_WITHOUT_CLIENT = 6.0, 3.6
+MB_WITH_CLIENT, MB_WITHOUT_CLIENT = 7.0, 3.6
 # Lambda's own limit for a zip file that is uploaded.
 MB_UPLOADED = 50
-# What the client says it is.
-CLIENT = re.compile(rb"aws-sdk-rust")
+# A variable that the client alone reads.
+CLIENT = re.compile(rb"AWS_ENDPOINT_URL")
 
 
 def zipped_mb(binary):

@@ -78,6 +78,13 @@ fi
 say "the templates of a deployment"
 report templates infra/local/test-templates.sh
 
+if docker info >/dev/null 2>&1 && { docker compose version || docker-compose version; } >/dev/null 2>&1; then
+    say "the functions as they are deployed, under sam local"
+    report sam infra/local/test-sam.sh
+else
+    say "sam local is left out: it needs a Docker engine and Compose"
+fi
+
 # A machine without apt-get may have no Chromium; it is said, not passed over in silence.
 if command -v chromium >/dev/null || command -v apt-get >/dev/null || [[ -n ${JARI_CHROMIUM:-} ]]; then
     say "the page in a browser"

@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use bootstrap::State;
 use bootstrap::config::MasterKeys;
-use domain::{Millis, Token};
-use gateway::{KeyRing, PlaceKey};
+use domain::Millis;
 use serde_json::{Value, json};
 use store::Store;
 use support::{Answer, App, Call, MASTER_KEY, Redis, Topology, access, gate, ripe};

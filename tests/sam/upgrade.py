@@ -1,7 +1,8 @@
 """Two releases work on one sale at once: whatever one of them gave out, the other takes.
 
-Usage: upgrade.py OLD NEW SALE, two builds of jari and a definition that OLD knows. OLD serves the sale, NEW joins it on the same Redis and PostgreSQL, as a
-rollout does; then people walk through, each step answered by either. The last line is the totals.
+Usage: upgrade.py OLD NEW SALE, two builds of jari and a definition that OLD knows. OLD serves the sale, NEW joins it on
+the same Redis and PostgreSQL, as a rollout does; then people walk through, each step answered by either. The last line
+is the totals.
 """
 
 import itertools
