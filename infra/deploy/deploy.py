@@ -12,6 +12,7 @@ import urllib.request
 from pathlib import Path
 
 import boto3
+from botocore.exceptions import BotoCoreError, ClientError
 
 import cost
 import database
@@ -57,6 +58,14 @@ def rds_root(region):
         return root_certificate(answer.read())
 
 
+def account():
+    """Whom it would be deployed for, and where."""
+    try:
+        return boto3.client("sts").get_caller_identity()["Account"], boto3.Session().region_name
+    except (BotoCoreError, ClientError) as error:
+        raise SystemExit(f"deploy: nothing was done: no account, for AWS says: {error}") from error
+
+
 def outputs(stack):
     """What the stack tells, by name."""
     told = boto3.client("cloudformation").describe_stacks(StackName=stack)["Stacks"][0].get("Outputs", [])
@@ -99,12 +108,11 @@ def main(arguments):
     environment = next((word for word in arguments if "=" not in word and not word.startswith("-")), "dev")
     stack, parameters = settings(environment)
     parameters |= dict(word.split("=", 1) for word in arguments if "=" in word and not word.startswith("-"))
-    region = boto3.Session().region_name
-    account = boto3.client("sts").get_caller_identity()["Account"]
-    print(f"deploy: {environment}, the stack {stack} in account {account}, {region}\n")
+    print(f"deploy: {environment}, the stack {stack}\n")
     print(cost.report(parameters))
+    number, region = account()
     if "--yes" not in arguments:
-        confirm("Deploy it?")
+        confirm(f"Deploy it in account {number}, {region}?")
     subprocess.run([ROOT / "infra/local/sam-build.sh"], cwd=ROOT, check=True)
     jari = ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "local/jari"
     public, previous = keys.ensure(parameters["KeysSecret"], jari)

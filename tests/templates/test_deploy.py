@@ -1,5 +1,7 @@
 """What make deploy does beside SAM, against moto."""
 
+import contextlib
+import io
 import json
 import os
 import sys
@@ -55,6 +57,22 @@ class Deploy(unittest.TestCase):
         for line in cost.report(prod).splitlines() + cost.report(instances).splitlines():
             self.assertLessEqual(len(line), 84, line)
         self.assertIn("?", cost.report({"CacheNodeType": "cache.x9.huge"}))
+
+    def test_without_an_account_it_tells_what_it_would_make_and_does_nothing(self):
+        nobody = {**os.environ, "AWS_SHARED_CREDENTIALS_FILE": "/dev/null", "AWS_CONFIG_FILE": "/dev/null"}
+        nobody |= {"AWS_EC2_METADATA_DISABLED": "true"}
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            del nobody[name]
+        with (
+            mock.patch.dict(os.environ, nobody, clear=True),
+            mock.patch.object(deploy.subprocess, "run") as run,
+            contextlib.redirect_stdout(io.StringIO()) as said,
+            self.assertRaises(SystemExit) as ended,
+        ):
+            deploy.main(["dev", "--yes"])
+        self.assertIn(cost.report(deploy.settings("dev")[1]), said.getvalue())
+        self.assertRegex(str(ended.exception), "^deploy: nothing was done: no account")
+        run.assert_not_called()
 
     @mock_aws
     def test_keys_are_made_once_and_whole(self):
