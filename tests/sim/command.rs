@@ -231,8 +231,8 @@ fn command(rng: &mut Rng) -> Command {
             Command::Search(one_of(rng, &["ACTIVE", "ACTIVE", "holding", "holding", "CALLED", "LOST"]))
         }
         304 => Command::Search(Who::Nobody),
-        305..325 => Command::Map(inside(rng), rng.bool()),
-        325..335 => Command::Session(someone(rng)),
+        305..325 => Command::Map(or_lost(inside(rng)), rng.bool()),
+        325..335 => Command::Session(or_lost(someone(rng))),
         335..405 => Command::HoldNamed(inside(rng), rng.u32(..), key(rng)),
         405..475 => Command::HoldCounted {
             who: inside(rng),
@@ -241,7 +241,7 @@ fn command(rng: &mut Rng) -> Command {
             best: rng.bool(),
             key: key(rng),
         },
-        475..505 => Command::Release(inside(rng), rng.u32(..), key(rng)),
+        475..505 => Command::Release(or_lost(inside(rng)), rng.u32(..), key(rng)),
         505..545 => {
             Command::Book { who: one_of(rng, &["holding", "holding", "ACTIVE"]), plain: None, key: key(rng) }
         }
@@ -286,6 +286,14 @@ fn someone(rng: &mut Rng) -> Who {
 
 fn inside(rng: &mut Rng) -> Who {
     one_of(rng, &["ACTIVE", "ACTIVE", "holding", "holding", "CALLED"])
+}
+
+/// Who was lost comes back soon, so now and then somebody lost is looked for first.
+fn or_lost(who: Who) -> Who {
+    match who {
+        Who::In(_, pick) if pick % 3 == 0 => Who::In("LOST", pick),
+        who => who,
+    }
 }
 
 /// Mostly one of these.
