@@ -17,7 +17,8 @@ infra/local/setup.sh test
 infra/local/setup.sh sam
 infra/local/stand-in-images.sh
 JARI_SAM_BUILD=${JARI_SAM_BUILD:-quick} infra/local/sam-build.sh
-cargo build --workspace --bin jari
+# With an example of the tests: with their features, so that nothing is built twice.
+cargo build --workspace --example with-servers --bin jari
 
 JARI_REDIS_PORT=$(free_port) JARI_POSTGRES_PORT=$(free_port) JARI_SQS_PORT=$(free_port)
 JARI_BINARY=$(realpath "${CARGO_TARGET_DIR:-target}")/debug/jari
