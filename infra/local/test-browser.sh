@@ -10,5 +10,5 @@ if [[ -f .local/services.env ]]; then
     # shellcheck source=/dev/null
     . .local/services.env
 fi
-cargo build --workspace --bin jari
+cargo build --workspace --example with-servers --bin jari
 exec "${JARI_VENV:-target/venv}/bin/python" tests/browser/run.py "$@"
