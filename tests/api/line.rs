@@ -57,29 +57,25 @@ async fn join_as(app: &App, token: Token) -> Joined {
     joined
 }
 
-async fn journalled(app: &App) -> usize {
-    app.store.journal(&app.event, None, u64::MAX >> 1).await.expect("redis answers").facts.len()
-}
-
 #[tokio::test]
 async fn a_join_that_is_repeated_is_one_place() {
     let (app, token) = (App::start().await, Token::random());
     let first = join_as(&app, token).await;
     assert_eq!(first.ticket_number, Some(1));
     app.join().await;
-    let facts = journalled(&app).await;
+    let facts = app.journal_length().await;
     let again = join_as(&app, token).await;
     assert_eq!(again.ticket_number, Some(1));
     assert_eq!(again.standing.place, first.standing.place);
-    assert_eq!((again.standing.view.total_waiting, journalled(&app).await), (2, facts));
+    assert_eq!((again.standing.view.total_waiting, app.journal_length().await), (2, facts));
     // No number was lost to it.
     assert_eq!(app.post("/api/queue/join", json!({})).await.data()["ticketNumber"], 3);
 
     app.pass(1_000);
     assert_eq!(app.tick().await.admitted, 3);
-    let (facts, called) = (journalled(&app).await, join_as(&app, token).await);
+    let (facts, called) = (app.journal_length().await, join_as(&app, token).await);
     assert_eq!((called.ticket_number, called.standing.place), (None, Place::Called));
-    assert_eq!((called.standing.view.total_waiting, journalled(&app).await), (0, facts));
+    assert_eq!((called.standing.view.total_waiting, app.journal_length().await), (0, facts));
 }
 
 #[tokio::test]
@@ -88,9 +84,9 @@ async fn a_drawn_place_is_drawn_once() {
     app.pass(-10_000);
     let token = Token::random();
     join_as(&app, token).await;
-    let facts = journalled(&app).await;
+    let facts = app.journal_length().await;
     join_as(&app, token).await;
-    assert_eq!(journalled(&app).await, facts);
+    assert_eq!(app.journal_length().await, facts);
     app.pass(10_000);
     let polled = app.poll(&token.to_string()).await;
     assert_eq!((&polled.data()["rank"], &polled.data()["totalWaiting"]), (&json!(1), &json!(1)));

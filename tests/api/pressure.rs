@@ -129,18 +129,13 @@ async fn bear(app: &App, journal_limit: u64) -> Tick {
     app.tick_under(Load { journal_limit, ..Load::default() }).await
 }
 
-async fn journal_length(app: &App) -> u64 {
-    let page = app.store.journal(&app.event, None, u64::MAX >> 1).await.expect("redis answers");
-    page.facts.len() as u64
-}
-
 /// What a relay does.
 async fn forget_all_but(app: &App, left: u64) {
     let page = app.store.journal(&app.event, None, u64::MAX >> 1).await.expect("redis answers");
     let left = usize::try_from(left).expect("few");
     let ids: Vec<_> = page.facts.iter().rev().skip(left).map(|fact| fact.id).collect();
     app.store.forget(&app.event, &ids).await.expect("redis answers");
-    assert_eq!(journal_length(app).await, left as u64);
+    assert_eq!(app.journal_length().await, left as u64);
 }
 
 fn assert_refused(answer: &Answer) {
@@ -160,7 +155,7 @@ async fn a_full_journal_refuses_new_places_and_nothing_else() {
         app.tick().await;
     }
     let (buyer, waiting) = (app.active().await, app.join().await);
-    let limit = journal_length(&app).await;
+    let limit = app.journal_length().await;
     assert!(!bear(&app, limit + 1).await.joins_refused);
     assert!(bear(&app, limit).await.joins_refused);
 
@@ -176,7 +171,7 @@ async fn a_full_journal_refuses_new_places_and_nothing_else() {
     let booked = app.book(&buyer, json!({})).await;
     assert_eq!(booked.status, 201);
     assert_eq!(app.leave(&waiting).await.data()["removed"], true);
-    let written = journal_length(&app).await;
+    let written = app.journal_length().await;
     assert!(written > limit, "no fact is left out");
 
     // It ends by itself, once half of what is bearable is left, and not before.

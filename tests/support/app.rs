@@ -393,6 +393,12 @@ impl App {
         self.at(self.now() + ms);
     }
 
+    /// Facts that wait for the queues.
+    pub async fn journal_length(&self) -> u64 {
+        let page = self.store.journal(&self.event, None, u64::MAX >> 1).await.expect("redis answers");
+        page.facts.len() as u64
+    }
+
     /// One tick now.
     pub async fn tick(&self) -> Tick {
         self.tick_under(Load::default()).await
