@@ -4,39 +4,25 @@ use std::sync::Arc;
 
 use anyhow::{Context, ensure};
 use book::BookState;
-use bootstrap::State;
-use bootstrap::config::MasterKeys;
 use domain::{EventId, Token};
-use gateway::{HttpEvent, routes};
+use gateway::HttpEvent;
 use serde_json::{Value, json};
 use store::{Store, StoreConfig};
-use support::MASTER_KEY;
 
 use crate::world::TakesAll;
 
 /// An instance of the functions, with a connection and views of its own. Its queue takes everything at once.
-pub(crate) struct Instance {
-    state: BookState,
-}
+pub(crate) struct Instance(BookState);
 
 impl Instance {
     pub(crate) fn of(config: &StoreConfig, event: &EventId) -> anyhow::Result<Self> {
-        let master = MasterKeys::new(MASTER_KEY, None)?;
-        let state = State::new(Store::new(config)?, support::gate(event), master, support::access());
-        Ok(Self { state: BookState { state, outbox: Arc::new(TakesAll) } })
+        let (store, outbox) = (Store::new(config)?, Arc::new(TakesAll));
+        Ok(Self(support::functions(store, support::gate(event), support::access(), Some(outbox))))
     }
 
     /// What the Runtime API is handed for what it handed out.
     pub(crate) async fn answer(&self, event: &[u8]) -> anyhow::Result<Vec<u8>> {
-        let request = gateway::accept(parse(event)?);
-        let function = routes::of(&request).map_or("poll", |(route, _)| route.function);
-        let state = &self.state.state;
-        let response = match function {
-            "join" => join::handle(state, request).await,
-            "hold-seat" => hold_seat::handle(state, request).await,
-            "book" => book::handle(&self.state, request).await,
-            _ => poll::handle(state, request).await,
-        };
+        let response = support::answer(&self.0, gateway::accept(parse(event)?)).await;
         Ok(serde_json::to_vec(&gateway::into_event(response))?)
     }
 

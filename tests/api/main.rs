@@ -12,6 +12,7 @@ mod input;
 mod keyed;
 mod keys;
 mod line;
+mod memory;
 mod payment;
 mod pressure;
 mod push;

@@ -13,7 +13,7 @@ use domain::layout::Edition;
 use domain::{EventId, Millis, Token};
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use gateway::{Body, Gate, KeyRing, PaymentKeys, PlaceKey, routes};
+use gateway::{Body, Gate, KeyRing, PaymentKeys, PlaceKey, Request, Response, routes};
 use hmac::{Hmac, KeyInit, Mac};
 use keys::KeysState;
 use outbox::{Message, Outbox, Queue};
@@ -262,6 +262,31 @@ pub struct App {
     replication: Option<MultiplexedConnection>,
 }
 
+/// What the function that has the request's route answers.
+pub async fn answer(functions: &BookState, request: Request) -> Response<Body> {
+    let BookState { state, outbox } = functions;
+    match routes::of(&request).map_or("poll", |(route, _)| route.function) {
+        "pay" => {
+            let outbox = outbox.as_ref();
+            pay::handle(PayState { store: &state.store, gate: &state.gate, outbox }, request).await
+        }
+        "join" => join::handle(state, request).await,
+        "leave" => leave::handle(state, request).await,
+        "seats" => seats::handle(state, request).await,
+        "hold-seat" => hold_seat::handle(state, request).await,
+        "book" => book::handle(functions, request).await,
+        "keys" => keys::handle(&KeysState::new(&state.gate, state.access.clone()), request).await,
+        _ => poll::handle(state, request).await,
+    }
+}
+
+/// Functions that reach Redis by `store`, with tests' own keys and a queue that takes nothing.
+pub fn functions(store: Store, gate: Gate, access: Access, outbox: Option<Arc<dyn Outbox>>) -> BookState {
+    let master = MasterKeys::new(MASTER_KEY, None).expect("a master key");
+    let outbox = outbox.unwrap_or_else(|| Arc::new(NoQueue));
+    BookState { state: State::new(store, gate, master, access), outbox }
+}
+
 /// A key as it is once the caller has waited as told, and what it says: the window is the functions' own clock's
 /// matter.
 pub fn ripe(app: &App, token: &str, key: &str) -> (PlaceKey, String) {
@@ -304,11 +329,8 @@ impl App {
         let mut definition = sale(&event);
         change(&mut definition);
         let store = Store::new(config).expect("an address of Redis");
-        let master = MasterKeys::new(MASTER_KEY, None).expect("a master key");
         let event: EventId = event.parse().expect("an event id");
-        let gate = gate(&event);
-        let state = State::new(store.clone(), gate, master, access());
-        let functions = BookState { state, outbox: Arc::new(NoQueue) };
+        let functions = functions(store.clone(), gate(&event), access(), None);
         let app = Self { event, store, functions, now: AtomicI64::new(0), replication: None };
         app.at(OPENS_AT + 1_000);
         app.apply(&definition).await;
@@ -318,23 +340,20 @@ impl App {
     /// The same sale behind another gate or queue.
     #[must_use]
     pub fn behind(&self, gate: Gate, outbox: Option<Arc<dyn Outbox>>) -> Self {
-        self.with_state(gate, access(), outbox.unwrap_or_else(|| Arc::new(NoQueue)))
+        self.with_state(gate, access(), outbox)
     }
 
     /// The same sale where other keys sign and check access tokens.
     #[must_use]
     pub fn signing_with(&self, access: Access) -> Self {
-        self.with_state(gate(&self.event), access, Arc::new(NoQueue))
+        self.with_state(gate(&self.event), access, None)
     }
 
     /// The same sale behind another instance of the functions, with a store and a clock of its own.
     #[must_use]
     pub fn instance(&self, config: &StoreConfig) -> Self {
         let store = Store::new(config).expect("an address of Redis");
-        let state = &self.functions.state;
-        let master = MasterKeys::new(MASTER_KEY, None).expect("a master key");
-        let state = State::new(store.clone(), state.gate.clone(), master, access());
-        let functions = BookState { state, outbox: Arc::new(NoQueue) };
+        let functions = functions(store.clone(), self.state().gate.clone(), access(), None);
         let instance = Self {
             event: self.event.clone(),
             store,
@@ -346,13 +365,11 @@ impl App {
         instance
     }
 
-    fn with_state(&self, gate: Gate, access: Access, outbox: Arc<dyn Outbox>) -> Self {
-        let master = MasterKeys::new(MASTER_KEY, None).expect("a master key");
-        let state = State::new(self.store.clone(), gate, master, access);
+    fn with_state(&self, gate: Gate, access: Access, outbox: Option<Arc<dyn Outbox>>) -> Self {
         Self {
             event: self.event.clone(),
             store: self.store.clone(),
-            functions: BookState { state, outbox },
+            functions: functions(self.store.clone(), gate, access, outbox),
             now: AtomicI64::new(self.now()),
             replication: self.replication.clone(),
         }
@@ -437,24 +454,7 @@ impl App {
     /// Send an event as it is; the answer is not held against anything.
     pub async fn send_event(&self, event: Value) -> Answer {
         let request = gateway::accept(serde_json::from_value(event).expect("an API Gateway event"));
-        let function = routes::of(&request).map_or("poll", |(route, _)| route.function);
-        let state = &self.functions.state;
-        let response = match function {
-            "pay" => {
-                let outbox = self.functions.outbox.as_ref();
-                pay::handle(PayState { store: &state.store, gate: &state.gate, outbox }, request).await
-            }
-            "join" => join::handle(state, request).await,
-            "leave" => leave::handle(state, request).await,
-            "seats" => seats::handle(state, request).await,
-            "hold-seat" => hold_seat::handle(state, request).await,
-            "book" => book::handle(&self.functions, request).await,
-            "keys" => {
-                let keys = KeysState::new(&state.gate, state.access.clone());
-                keys::handle(&keys, request).await
-            }
-            _ => poll::handle(state, request).await,
-        };
+        let response = answer(&self.functions, request).await;
         let (parts, body) = response.into_parts();
         let text = match body {
             Body::Text(text) => text,

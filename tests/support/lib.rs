@@ -36,8 +36,8 @@ mod sqs;
 mod wait;
 
 pub use app::{
-    ACCESS_TOKEN_KEY, Answer, App, Call, MASTER_KEY, OPENS_AT, PAYMENT_KEY, access, fresh_event, gate, ripe,
-    sale, signature,
+    ACCESS_TOKEN_KEY, Answer, App, Call, MASTER_KEY, OPENS_AT, PAYMENT_KEY, access, answer, fresh_event,
+    functions, gate, ripe, sale, signature,
 };
 pub use door::{Door, Protected};
 pub use function::{Function, Invoked};
