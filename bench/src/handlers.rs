@@ -28,11 +28,16 @@ impl Instance {
 
     /// The status of the answer, and its body.
     pub(crate) async fn call(&self, event: &[u8]) -> anyhow::Result<(u16, Value)> {
-        let answer: Value = serde_json::from_slice(&self.answer(event).await?)?;
-        let status = answer["statusCode"].as_u64().context("a status")?;
-        let body = serde_json::from_str(answer["body"].as_str().context("a body")?)?;
-        Ok((u16::try_from(status)?, body))
+        read(&self.answer(event).await?)
     }
+}
+
+/// The status of an answer, and its body.
+pub(crate) fn read(answer: &[u8]) -> anyhow::Result<(u16, Value)> {
+    let answer: Value = serde_json::from_slice(answer)?;
+    let status = answer["statusCode"].as_u64().context("a status")?;
+    let body = serde_json::from_str(answer["body"].as_str().context("a body")?)?;
+    Ok((u16::try_from(status)?, body))
 }
 
 /// The baseline of every handler: its event alone.

@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context, ensure};
 
 /// Connections of every load.
-const CONNECTIONS: u32 = 64;
+pub(crate) const CONNECTIONS: u32 = 64;
 
 /// What is asked, a line a request: a path for GET, a body for POST to `path`.
 pub(crate) struct Load {

@@ -90,11 +90,9 @@ impl Store {
         if reply.word() != "TICKED" {
             return reply.refusal().map(Err);
         }
-        let now = reply.millis()?;
-        let status = reply.text()?;
         Ok(Ok(Tick {
-            now,
-            status: SaleStatus::from_word(&status).ok_or_else(|| reply.malformed(&status))?,
+            now: reply.millis()?,
+            status: reply.status()?,
             opens_at: reply.millis()?,
             closes_at: reply.millis()?,
             admitted: reply.count()?,

@@ -155,14 +155,17 @@ impl Reply {
         (0..self.left()).map(|_| self.parsed()).collect()
     }
 
+    /// Whether the sale lets people in.
+    pub(crate) fn status(&mut self) -> Result<SaleStatus, StoreError> {
+        let word = self.text()?;
+        SaleStatus::from_word(&word).ok_or_else(|| self.malformed(&word))
+    }
+
     /// `lib/view.lua`.
     pub(crate) fn view(&mut self) -> Result<LineView, StoreError> {
-        let now = self.millis()?;
-        let status = self.text()?;
-        let status = SaleStatus::from_word(&status).ok_or_else(|| self.malformed(&status))?;
         Ok(LineView {
-            now,
-            status,
+            now: self.millis()?,
+            status: self.status()?,
             opens_at: self.millis()?,
             epoch: self.count()?,
             head_score: self.count()?,
