@@ -4,9 +4,11 @@ mod cpu;
 mod figure;
 mod handlers;
 mod load;
+mod plot;
 mod redis_time;
 mod rounds;
 mod rows;
+mod wheel;
 mod world;
 
 use std::path::PathBuf;
@@ -48,6 +50,8 @@ struct Bench {
     waiting: usize,
     rounds: usize,
     peer: Option<PathBuf>,
+    /// Where pictures go.
+    folder: PathBuf,
     full: OnceCell<Full>,
 }
 
@@ -88,7 +92,8 @@ impl Full {
 async fn main() -> anyhow::Result<()> {
     let Arguments { only, waiting, rounds, peer, output } = Arguments::parse();
     ensure!(waiting >= 10_000 && rounds >= 1, "at least 10 000 waiting and a round");
-    let bench = Bench { waiting, rounds, peer, full: OnceCell::new() };
+    let folder = output.parent().map(PathBuf::from).unwrap_or_default();
+    let bench = Bench { waiting, rounds, peer, folder, full: OnceCell::new() };
     let chosen: Vec<_> =
         rows::ROWS.iter().filter(|row| only.as_ref().is_none_or(|only| row.is_called(only))).collect();
     let names = || rows::ROWS.iter().map(|row| row.name).collect::<Vec<_>>().join(", ");

@@ -77,30 +77,15 @@ impl Stage {
     async fn pass(&self, sale: &Sale, facts: usize, tables: &[&str]) -> anyhow::Result<(f64, f64)> {
         self.client.batch_execute("truncate facts, reservations, reservation_places, events").await?;
         let started = Instant::now();
-        self.deliver(sale).await?;
+        deliver(&self.records, |queue| async move {
+            while relay::relay(&sale.store, &queue, 0).await? > 0 {}
+            Ok(())
+        })
+        .await?;
         let delivered = facts as f64 / started.elapsed().as_secs_f64();
         let written: i64 = self.client.query_one("select count(*) from facts", &[]).await?.get(0);
         anyhow::ensure!(usize::try_from(written)? == facts, "{written} of {facts} facts were written");
         Ok((delivered, facts as f64 / self.copy(tables).await?))
-    }
-
-    async fn deliver(&self, sale: &Sale) -> anyhow::Result<()> {
-        let (batches, waiting) = mpsc::channel(BETWEEN);
-        let waiting = Mutex::new(waiting);
-        let relay = async move {
-            let queue = Between { batches };
-            while relay::relay(&sale.store, &queue, 0).await? > 0 {}
-            anyhow::Ok(())
-        };
-        let writers = futures::future::try_join_all((0..WRITERS).map(|_| async {
-            loop {
-                let Some(batch) = waiting.lock().await.recv().await else { return anyhow::Ok(()) };
-                let response = persist::persist(&self.records, batch).await?;
-                anyhow::ensure!(response.batch_item_failures.is_empty(), "a fact was refused");
-            }
-        }));
-        futures::try_join!(relay, writers)?;
-        Ok(())
     }
 
     /// Seconds that COPY of all rows of these tables takes.
@@ -137,8 +122,26 @@ impl Stage {
     }
 }
 
+/// Persist at work on what a relay hands to its queue, until the relay is through.
+pub(crate) async fn deliver<R: Future<Output = anyhow::Result<()>>>(
+    records: &Records,
+    relay: impl FnOnce(Between) -> R,
+) -> anyhow::Result<()> {
+    let (batches, waiting) = mpsc::channel(BETWEEN);
+    let waiting = Mutex::new(waiting);
+    let writers = futures::future::try_join_all((0..WRITERS).map(|_| async {
+        loop {
+            let Some(batch) = waiting.lock().await.recv().await else { return anyhow::Ok(()) };
+            let response = persist::persist(records, batch).await?;
+            anyhow::ensure!(response.batch_item_failures.is_empty(), "a fact was refused");
+        }
+    }));
+    futures::try_join!(relay(Between { batches }), writers)?;
+    Ok(())
+}
+
 /// Between relay and persist, as SQS lies: batches as they are taken are batches as they are delivered.
-struct Between {
+pub(crate) struct Between {
     batches: mpsc::Sender<SqsEvent>,
 }
 
