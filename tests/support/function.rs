@@ -69,7 +69,9 @@ impl Function {
         let (events, next) = mpsc::unbounded_channel();
         let waiting = Arc::new(Waiting::default());
         tokio::spawn(serve(listener, Arc::new(tokio::sync::Mutex::new(next)), Arc::clone(&waiting)));
-        let log = std::env::temp_dir().join(format!("jari-test-{name}-{:016x}.log", fastrand::u64(..)));
+        // One that lies in a folder beside the others is named with it.
+        let file = format!("jari-test-{}-{:016x}.log", name.replace('/', "-"), fastrand::u64(..));
+        let log = std::env::temp_dir().join(file);
         let output = File::create(&log).expect("a log");
         let mut command = Command::new(binary(name));
         command.env_clear().envs(variables.iter().copied());
