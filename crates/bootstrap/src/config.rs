@@ -5,7 +5,7 @@
 //! | `REDIS_URL` | all but persist, keys and push; authorizer only if it checks sessions | `redis://` or `rediss://` address, credentials included |
 //! | `REDIS_CLUSTER` | the same | `true`: the address is a cluster's; default `false` |
 //! | `REDIS_READ_URL` | poll, seats, authorizer | where replicas answer what only reads (poll, progress, search, seat maps); what they refuse, do not know or do not answer is asked at `REDIS_URL`; in a cluster the address of any node. Replicas should have `replica-serve-stale-data no` |
-//! | `REDIS_CA` | as `REDIS_URL` | certificates in PEM (line ends may be written `\n`) that TLS to Redis trusts instead of the system's |
+//! | `REDIS_CA` | as `REDIS_URL` | certificates in PEM (line ends may be written `\n`) that TLS to Redis trusts instead of the public roots that come with the build |
 //! | `MASTER_KEY` | join, leave, poll, seats, hold-seat, book, socket, admin | secret of at least 32 characters that signs keys and draws shuffles |
 //! | `PREVIOUS_MASTER_KEY` | the same | its predecessor, whose keys are still good; draws follow `MASTER_KEY` alone, so change it while no shuffled sale is announced and not yet open |
 //! | `ACCESS_TOKEN_KEY` | the HTTP functions, authorizer, socket | RSA key in PEM (line ends may be written `\n`) for access tokens: join, poll and hold-seat sign and need the private one (PKCS#8), for all others the public one is enough |
