@@ -9,8 +9,7 @@ use domain::{EventId, Millis, Token};
 use gateway::HttpEvent;
 use serde_json::{Value, json};
 use store::{Store, StoreConfig};
-
-use crate::world::TakesAll;
+use support::TakesAll;
 
 /// An instance of the functions, with a connection and views of its own. Its queue takes everything at once.
 pub(crate) struct Instance(BookState);
@@ -28,8 +27,7 @@ impl Instance {
 
     /// What the Runtime API is handed for what it handed out.
     pub(crate) async fn answer(&self, event: &[u8]) -> anyhow::Result<Vec<u8>> {
-        let response = support::answer(&self.0, gateway::accept(parse(event)?)).await;
-        Ok(serde_json::to_vec(&gateway::into_event(response))?)
+        Ok(support::handled(&self.0, event).await?)
     }
 
     /// The status of the answer, and its body.

@@ -1,7 +1,7 @@
 //! wrk before a served system, and what it says.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, ensure};
@@ -88,23 +88,6 @@ fn read(said: &str) -> Option<(Came, u64)> {
         Came { requests: usize::try_from(requests).ok()?, a_second, p99_ms: p99 as f64 / 1e3 },
         refused + broken,
     ))
-}
-
-/// A folder for what wrk reads. Removed when dropped.
-pub(crate) struct Scratch(pub(crate) PathBuf);
-
-impl Scratch {
-    pub(crate) fn new() -> anyhow::Result<Self> {
-        let path = std::env::temp_dir().join(format!("jari-bench-{:016x}", fastrand::u64(..)));
-        std::fs::create_dir(&path)?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }
 
 #[cfg(test)]

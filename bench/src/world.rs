@@ -4,17 +4,15 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use anyhow::{Context, bail, ensure};
-use domain::command::Join;
+use domain::command::{Join, Progress};
 use domain::layout::Edition;
 use domain::outcome::{Address, Place};
 use domain::{Account, EventId, Millis, Token};
-use futures::future::BoxFuture;
-use futures::{FutureExt, StreamExt, TryStreamExt};
-use outbox::{Message, Outbox, Queue};
+use futures::{StreamExt, TryStreamExt};
 use redis::aio::MultiplexedConnection;
 use serde_json::{Value, json};
 use store::{Applied, Drawn, Load, Store, StoreConfig};
-use support::Redis;
+use support::{Redis, TakesAll};
 
 /// Requests under way at once: enough that Redis never waits for the bench.
 pub(crate) const AT_ONCE: usize = 128;
@@ -29,15 +27,6 @@ pub(crate) const ROWS: usize = 500;
 /// The section of a row, counted from 0 over all sections, and its four seats. No two sections have a row in common.
 pub(crate) fn row_of_four(row: usize) -> (String, [String; 4]) {
     (format!("A{}", row / ROWS), ["A", "B", "C", "D"].map(|letter| format!("{}{letter}", row + 1)))
-}
-
-/// A queue that takes everything: what a drained journal was sent to.
-pub(crate) struct TakesAll;
-
-impl Outbox for TakesAll {
-    fn send(&self, _: Queue, messages: Vec<Message>) -> BoxFuture<'_, Vec<bool>> {
-        futures::future::ready(vec![true; messages.len()]).boxed()
-    }
 }
 
 /// A sale that is open since a minute, by Redis' clock. Its ticks have a clock of their own, a second from one to the
@@ -154,6 +143,12 @@ impl Sale {
 /// A Redis as the product reaches it, with time for an answer where hundreds are asked for at once.
 pub(crate) fn patient(redis: &Redis) -> StoreConfig {
     StoreConfig { answer_timeout: std::time::Duration::from_secs(30), ..redis.config() }
+}
+
+/// Free places of a whole sale.
+pub(crate) async fn remaining(store: &Store, event: &EventId) -> anyhow::Result<u64> {
+    let progress = store.progress(&Progress { event: event.clone() }).await?;
+    Ok(progress.map_err(|refusal| anyhow::anyhow!("{refusal:?}"))?.view.remaining_seats)
 }
 
 /// Any address; a sale of millions sees hardly one twice in a second.

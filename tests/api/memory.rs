@@ -6,24 +6,14 @@ use std::net::{IpAddr, Ipv4Addr};
 use domain::command::Join;
 use domain::outcome::Address;
 use domain::{Account, Token};
-use futures::future::BoxFuture;
-use futures::{FutureExt, StreamExt};
-use outbox::{Message, Outbox, Queue};
+use futures::StreamExt;
 use redis::aio::MultiplexedConnection;
 use store::Drawn;
-use support::{App, Redis, Topology};
+use support::{App, Redis, TakesAll, Topology};
 
 /// What the sale keeps whoever comes is in both, so the second less the first is what those between have added.
 const FEW: usize = 5_000;
 const MANY: usize = 25_000;
-
-struct TakesAll;
-
-impl Outbox for TakesAll {
-    fn send(&self, _: Queue, messages: Vec<Message>) -> BoxFuture<'_, Vec<bool>> {
-        futures::future::ready(vec![true; messages.len()]).boxed()
-    }
-}
 
 async fn usage(connection: &mut MultiplexedConnection, pattern: &str) -> u64 {
     let keys: Vec<String> =

@@ -5,18 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::{EventId, Millis};
-use futures::FutureExt;
-use futures::future::BoxFuture;
-use outbox::{Message, Outbox, Queue};
 use store::{Store, StoreConfig};
-
-struct TakesAll;
-
-impl Outbox for TakesAll {
-    fn send(&self, _: Queue, messages: Vec<Message>) -> BoxFuture<'_, Vec<bool>> {
-        futures::future::ready(vec![true; messages.len()]).boxed()
-    }
-}
+use support::TakesAll;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
@@ -33,9 +23,8 @@ async fn main() -> anyhow::Result<()> {
     let gate = support::gate(&event.parse::<EventId>()?);
     let functions = support::functions(store, gate, support::access(), Some(Arc::new(TakesAll)));
     for line in std::fs::read_to_string(file)?.lines() {
-        let response = support::answer(&functions, gateway::accept(serde_json::from_str(line)?)).await;
-        let answer = serde_json::to_vec(&gateway::into_event(response))?;
-        anyhow::ensure!(answer.starts_with(b"{\"statusCode\":20"), "{}", String::from_utf8_lossy(&answer));
+        let answer = support::handled(&functions, line.as_bytes()).await?;
+        anyhow::ensure!(support::has_succeeded(&answer), "{}", String::from_utf8_lossy(&answer));
     }
     Ok(())
 }

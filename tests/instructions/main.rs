@@ -4,11 +4,11 @@
 #![cfg(test)]
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::json;
-use support::{App, Call, Redis, Topology};
+use support::{App, Call, Redis, Scratch, Topology};
 
 /// Requests of the first run, whose cost is the program's start too; the second run has `MORE` on top of them.
 const FIRST: usize = 50;
@@ -17,12 +17,12 @@ const MORE: usize = 200;
 /// Fails where a request takes more than a tenth more or less instructions than `committed`, so that speed neither rots
 /// unseen nor is gained without being written down. The figures are those of the development profile.
 fn check(app: &App, redis: &Redis, committed: u64, requests: &[Call]) {
-    let folder = Folder::new();
+    let folder = Scratch::new().expect("a temporary folder");
     let count = |requests: &[Call]| {
         let lines: Vec<String> = requests.iter().map(|request| request.event().to_string()).collect();
-        let file = folder.0.join("events");
+        let file = folder.path().join("events");
         fs::write(&file, lines.join("\n")).expect("a temporary folder takes files");
-        count(app, redis, &folder.0, &file)
+        count(app, redis, folder.path(), &file)
     };
     assert_eq!(requests.len(), 2 * FIRST + MORE);
     let (first, second) = requests.split_at(FIRST);
@@ -41,37 +41,16 @@ fn count(app: &App, redis: &Redis, folder: &Path, events: &Path) -> u64 {
     let mut valgrind = Command::new("valgrind");
     valgrind.arg("--tool=callgrind");
     valgrind.arg(format!("--callgrind-out-file={}", folder.join("callgrind.out").display()));
-    valgrind.arg(handler()).args([redis.url(), app.event.as_str(), &app.now().to_string()]).arg(events);
+    valgrind
+        .arg(support::binary("examples/handler"))
+        .args([redis.url(), app.event.as_str(), &app.now().to_string()])
+        .arg(events);
     let output = valgrind.output().expect("valgrind runs");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
     // `==7== Collected : 123456`
     let collected = said.lines().find_map(|line| line.split_once("Collected :")?.1.trim().parse().ok());
     collected.unwrap_or_else(|| panic!("callgrind counts nothing: {said}"))
-}
-
-/// The example beside this test.
-fn handler() -> PathBuf {
-    let test = std::env::current_exe().expect("the path of this program");
-    let profile = test.parent().and_then(Path::parent).expect("a target folder");
-    profile.join("examples/handler")
-}
-
-/// A folder that is removed with its owner.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Self {
-        let path = std::env::temp_dir().join(support::fresh_event());
-        fs::create_dir(&path).expect("a temporary folder");
-        Self(path)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }
 
 async fn opened() -> (Redis, App) {

@@ -68,6 +68,16 @@ impl Outbox for NoQueue {
     }
 }
 
+/// A queue that takes everything at once.
+#[derive(Debug)]
+pub struct TakesAll;
+
+impl Outbox for TakesAll {
+    fn send(&self, _: Queue, messages: Vec<Message>) -> BoxFuture<'_, Vec<bool>> {
+        futures::future::ready(vec![true; messages.len()]).boxed()
+    }
+}
+
 /// A small sale: two offerings; `T1` with a section `A` of 4 rows × 4 named seats (`1A` … `4D`, price 1 000), a
 /// general section `G` of 10 (price 500) that is the default, and `T2` with one named section `A` of 1 × 2 (price 7).
 pub fn sale(event: &str) -> Value {
@@ -263,7 +273,7 @@ pub struct App {
 }
 
 /// What the function that has the request's route answers.
-pub async fn answer(functions: &BookState, request: Request) -> Response<Body> {
+async fn answer(functions: &BookState, request: Request) -> Response<Body> {
     let BookState { state, outbox } = functions;
     match routes::of(&request).map_or("poll", |(route, _)| route.function) {
         "pay" => {
@@ -278,6 +288,17 @@ pub async fn answer(functions: &BookState, request: Request) -> Response<Body> {
         "keys" => keys::handle(&KeysState::new(&state.gate, state.access.clone()), request).await,
         _ => poll::handle(state, request).await,
     }
+}
+
+/// What the Runtime API is handed for an event that it handed out: both as bytes of JSON.
+pub async fn handled(functions: &BookState, event: &[u8]) -> serde_json::Result<Vec<u8>> {
+    let response = answer(functions, gateway::accept(serde_json::from_slice(event)?)).await;
+    serde_json::to_vec(&gateway::into_event(response))
+}
+
+/// Whether what [`handled`] returns is a success.
+pub fn has_succeeded(answer: &[u8]) -> bool {
+    answer.starts_with(b"{\"statusCode\":20")
 }
 
 /// Functions that reach Redis by `store`, with tests' own keys and a queue that takes nothing.

@@ -147,8 +147,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Beside a program, or beside the folder of tests, which lie in `deps` or `examples`.
-fn binary(name: &str) -> PathBuf {
+/// Where a built program is: beside this one, or beside the folder of tests, which lie in `deps` or `examples`.
+pub fn binary(name: &str) -> PathBuf {
     let program = std::env::current_exe().expect("the path of this program");
     let folder = program.parent().expect("a target folder");
     let beside = folder.join(name);

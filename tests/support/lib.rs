@@ -32,18 +32,20 @@ mod postgres;
 mod process;
 mod proxy;
 mod redis;
+mod scratch;
 mod sqs;
 mod wait;
 
 pub use app::{
-    ACCESS_TOKEN_KEY, Answer, App, Call, MASTER_KEY, OPENS_AT, PAYMENT_KEY, access, answer, fresh_event,
-    functions, gate, ripe, sale, signature,
+    ACCESS_TOKEN_KEY, Answer, App, Call, MASTER_KEY, OPENS_AT, PAYMENT_KEY, TakesAll, access, fresh_event,
+    functions, gate, handled, has_succeeded, ripe, sale, signature,
 };
 pub use door::{Door, Protected};
-pub use function::{Function, Invoked};
+pub use function::{Function, Invoked, binary};
 pub use postgres::Postgres;
 pub use proxy::{Fault, FaultProxy, Verdict, Way};
 pub use redis::{AppendOnly, Redis, Topology};
+pub use scratch::Scratch;
 pub use sqs::{Sqs, venv};
 pub use wait::wait_until;
 

@@ -9,12 +9,12 @@ use domain::{Millis, Token};
 use gateway::KeyRing;
 use serde_json::{Value, json};
 use store::StatusChange;
-use support::{Postgres, Redis, Topology};
+use support::{Postgres, Redis, Scratch, Topology};
 
 use crate::Bench;
 use crate::cpu::Cpu;
 use crate::figure::{Figure, Target};
-use crate::load::{CONNECTIONS, Came, Load, Scratch, send};
+use crate::load::{CONNECTIONS, Came, Load, send};
 use crate::rounds::{beside, median};
 use crate::world::{Sale, patient, plain_line};
 
@@ -49,7 +49,7 @@ enum Kind {
 
 pub(crate) async fn run(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
     let scratch = Scratch::new()?;
-    let ours = Ours::start(bench, &scratch.0).await?;
+    let ours = Ours::start(bench, scratch.path()).await?;
     let peer = match &bench.peer {
         Some(folder) => Some(Peer::start(bench, folder).await?),
         None => None,
@@ -60,7 +60,7 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
         [Kind::Join, Kind::Poll, Kind::KeyedPoll, Kind::Book].into_iter().zip(FIGURES.chunks(2))
     {
         // What fails with one kind of request says nothing of the others.
-        match in_turns(&scratch.0, &ours, peer.as_ref(), kind).await {
+        match in_turns(scratch.path(), &ours, peer.as_ref(), kind).await {
             Ok(rounds) => {
                 if matches!(kind, Kind::Book) {
                     booked = rounds.iter().map(|(own, _)| own.came.a_second).collect();

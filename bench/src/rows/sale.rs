@@ -10,7 +10,6 @@ use admin::{AdminState, AuditReport, Command, Reply, admin};
 use anyhow::bail;
 use bootstrap::config::MasterKeys;
 use bootstrap::metrics::POLLS_EXACT;
-use domain::command::Progress;
 use domain::fact::What;
 use domain::{EventId, Millis};
 use records::{Records, RecordsConfig};
@@ -26,7 +25,7 @@ use crate::Bench;
 use crate::figure::{Figure, Target, number};
 use crate::handlers::Instance;
 use crate::plot::{Curve, Panel, svg};
-use crate::world::{NAMED, Sale, patient};
+use crate::world::{NAMED, Sale, patient, remaining};
 
 pub(crate) const FIGURES: &[&str] = &["sale_of_all"];
 
@@ -55,7 +54,7 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
     let sale = Sale::open(&patient(&redis), |sale| shape(sale, bench.waiting)).await?;
     let hall = Hall { event: sale.event.clone(), store: Store::new(&patient(&redis))?, records };
     hall.store.drive_clock(at(-EARLY));
-    let capacity = hall.remaining().await?;
+    let capacity = remaining(&hall.store, &hall.event).await?;
     let mut crowds = Vec::new();
     for _ in 0..INSTANCES {
         crowds.push(Crowd::before(Desk::of(Instance::of(&patient(&redis), &sale.event)?, &sale.event)?));
@@ -81,7 +80,7 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
     let outcome = Outcome {
         people: bench.waiting as u64,
         capacity,
-        left: hall.remaining().await?,
+        left: remaining(&hall.store, &hall.event).await?,
         exact: POLLS_EXACT.total() - exact_before,
         tally: told.tally,
         called: told.called,
@@ -246,11 +245,6 @@ impl Hall {
             }
         }
         bail!("a tick that does not end")
-    }
-
-    async fn remaining(&self) -> anyhow::Result<u64> {
-        let progress = self.store.progress(&Progress { event: self.event.clone() }).await?;
-        Ok(progress.map_err(|refusal| anyhow::anyhow!("{refusal:?}"))?.view.remaining_seats)
     }
 
     /// As `jari audit` does.
