@@ -15,13 +15,13 @@ local now_ms, token = ARGV[1], ARGV[2]
 --@include poll
 
 local now = clock(now_ms)
-local view, field = read_line(meta, now, 'accounts', 'activeMs', 'closesAt')
-if not view then return { 'EVENT_NOT_FOUND' } end
+local field = read_line(meta, now, 'accounts', 'activeMs', 'closesAt')
+if not field then return { 'EVENT_NOT_FOUND' } end
 local keys = { waiting = waiting, remaining = remaining, called = called, active = active, session = session,
   done = done, reservation = reservation, owners = owners, tickets = tickets, journal = journal }
-local place = place_of(keys, token, view[2], now)
+local place = place_of(keys, token, field[1], now)
 if place[1] == 'CALLED' then
   claim(keys, read_call(called, token), token, now,
-    { active_ms = tonumber(field[10]), closes_at = tonumber(field[11]), epoch = view[4] })
+    { active_ms = tonumber(field[10]), closes_at = tonumber(field[11]), epoch = field[4] })
 end
-return poll(keys, token, view, field[9], now)
+return poll(keys, token, field, now)

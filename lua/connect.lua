@@ -21,15 +21,16 @@ local most = tonumber(ARGV[6])
 local FULL_RETRY_MS = 5000
 
 local now = clock(now_ms)
-local view, field = read_line(meta, now, 'joinsPerAddressPerSecond', 'accounts')
-if not view then return { 'EVENT_NOT_FOUND' } end
-local retry_after_ms = is_limited == '1' and over_limit(poll_rate, field[9])
+local field = read_line(meta, now, 'accounts', 'joinsPerAddressPerSecond')
+if not field then return { 'EVENT_NOT_FOUND' } end
+local retry_after_ms = is_limited == '1' and over_limit(poll_rate, field[10])
 if retry_after_ms then return { 'RATE_LIMIT', retry_after_ms } end
 local keys = { waiting = waiting, called = called, session = session, done = done, reservation = reservation,
   owners = owners, tickets = tickets, sockets = sockets, connections = connections, sockets_due = sockets_due, sockets_refused = sockets_refused }
 if redis.call('HLEN', connections) >= most and redis.call('HEXISTS', connections, connection) == 0 then
   return { 'RATE_LIMIT', FULL_RETRY_MS }
 end
-local place, bought, details, word = stand(keys, token, view, field[10], now)
+local place, bought, details, word = stand(keys, token, field, now)
 if place[1] ~= 'NOT_FOUND' then attach(keys, connection, language, token, word, now) end
-return { 'CONNECTED', place, count_line(view, waiting, remaining), bought, details }
+local view = view_of(field, now, waiting, remaining)
+return { 'CONNECTED', place, view, bought, details }

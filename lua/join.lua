@@ -22,23 +22,23 @@ local now_ms, token, drawn_score, account = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 --@include epoch
 
 local now = clock(now_ms)
-local view, field = read_line(meta, now, 'joinsPerAddressPerSecond', 'preQueue', 'requireAccount', 'joinsRefused',
+local field = read_line(meta, now, 'joinsPerAddressPerSecond', 'preQueue', 'requireAccount', 'joinsRefused',
   'replicationId')
-if not view then return { 'EVENT_NOT_FOUND' } end
+if not field then return { 'EVENT_NOT_FOUND' } end
 local retry_after_ms = over_limit(join_rate, field[9])
 if retry_after_ms then return { 'RATE_LIMIT', retry_after_ms } end
-local status, pre_queue = view[2], field[10]
+local status, pre_queue = field[1], field[10]
 if status == 'CLOSED' then return { 'EVENT_CLOSED' } end
 if account == '' and field[11] == '1' then return { 'ACCOUNT_REQUIRED' } end
-if status == 'UPCOMING' and pre_queue == 'closed' then return { 'NOT_OPEN', view[3] } end
+if status == 'UPCOMING' and pre_queue == 'closed' then return { 'NOT_OPEN', field[2] } end
 
 local keys = { meta = meta, sequence = sequence, waiting = waiting, accounts = accounts, owners = owners,
   journal = journal }
 
 -- Who waits already gets the place that it has.
 local function same(word, known, score)
-  count_line(view, waiting, remaining)
-  return show(word, number_of(score, pre_queue), view, waiting_place(keys, known, score, status))
+  local view = view_of(field, now, waiting, remaining)
+  return { word, number_of(score, pre_queue), view, unpack(waiting_place(keys, known, score, status)) }
 end
 
 if account ~= '' then
@@ -57,13 +57,13 @@ if was_called or is_full then
   local score = redis.call('ZSCORE', waiting, token)
   if score then return same('JOINED', token, score) end
   -- The first try's answer was lost and the place has been called since: the token is in the client's way only now.
-  if was_called then return show('JOINED', false, count_line(view, waiting, remaining), { 'CALLED' }) end
+  if was_called then return { 'JOINED', false, (view_of(field, now, waiting, remaining)), 'CALLED' } end
   return { 'JOURNAL_FULL' }
 end
-view[4] = watch_epoch(keys, view[4], nil, field[13], now)
-local number, score = enter(keys, token, account, drawn_score, status, pre_queue, view[4], now)
+field[4] = watch_epoch(keys, field[4], nil, field[13], now)
+local number, score = enter(keys, token, account, drawn_score, status, pre_queue, field[4], now)
 if not number then return same('JOINED', token, redis.call('ZSCORE', waiting, token)) end
-count_line(view, waiting, remaining)
+local view, total = view_of(field, now, waiting, remaining)
+if status == 'UPCOMING' then return { 'JOINED', number, view, unpack(waiting_place(keys, token, score, status)) } end
 -- Nobody stands behind the newest number.
-local place = status ~= 'UPCOMING' and { 'WAITING', score, view[7] } or waiting_place(keys, token, score, status)
-return show('JOINED', number, view, place)
+return { 'JOINED', number, view, 'WAITING', score, total }

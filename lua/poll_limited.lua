@@ -14,10 +14,10 @@ local now_ms, token = ARGV[1], ARGV[2]
 --@include poll
 
 local now = clock(now_ms)
-local view, field = read_line(meta, now, 'accounts', 'joinsPerAddressPerSecond')
-if not view then return { 'EVENT_NOT_FOUND' } end
+local field = read_line(meta, now, 'accounts', 'joinsPerAddressPerSecond')
+if not field then return { 'EVENT_NOT_FOUND' } end
 local retry_after_ms = over_limit(poll_rate, field[10])
 if retry_after_ms then return { 'RATE_LIMIT', retry_after_ms } end
 local keys = { waiting = waiting, remaining = remaining, called = called, session = session, done = done,
   reservation = reservation, owners = owners, tickets = tickets }
-return poll(keys, token, view, field[9], now)
+return poll(keys, token, field, now)

@@ -10,6 +10,8 @@ local now_ms = ARGV[1]
 --@include clock
 --@include view
 
-local view, field = read_line(meta, clock(now_ms), 'preQueue')
-if not view then return { 'EVENT_NOT_FOUND' } end
-return { 'PROGRESS', field[9], count_line(view, waiting, remaining) }
+local now = clock(now_ms)
+local field = read_line(meta, now, 'preQueue')
+if not field then return { 'EVENT_NOT_FOUND' } end
+local view = view_of(field, now, waiting, remaining)
+return { 'PROGRESS', field[9], view }

@@ -20,10 +20,10 @@ local now_ms, count, called_ms, settled_ms = ARGV[1], tonumber(ARGV[2]), tonumbe
 local UPCOMING_MS, OPENING_MS = 10000, 2000
 
 local now = clock(now_ms)
-local view, field = read_line(meta, now, 'accounts')
-if not view then return { 'EVENT_NOT_FOUND' } end
-count_line(view, waiting, remaining)
-local status, opens_at, message = view[2], tonumber(view[3]), view[10]
+local field = read_line(meta, now, 'accounts')
+if not field then return { 'EVENT_NOT_FOUND' } end
+local view = view_of(field, now, waiting, remaining)
+local status, opens_at, message = field[1], tonumber(field[2]), field[8]
 
 -- When a waiting token is looked at next. Where it stands among those who hear of the opening, its name decides.
 local function next_look(token, rank)

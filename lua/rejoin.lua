@@ -36,17 +36,18 @@ local key_epoch, key_score, key_number = tonumber(ARGV[8]), tonumber(ARGV[9]), t
 --@include epoch
 
 local now = clock(now_ms)
-local view, field = read_line(meta, now, 'joinsPerAddressPerSecond', 'preQueue', 'requireAccount', 'activeMs',
+local field = read_line(meta, now, 'joinsPerAddressPerSecond', 'preQueue', 'requireAccount', 'activeMs',
   'closesAt', 'replicationId', 'joinsRefused')
-if not view then return { 'EVENT_NOT_FOUND' } end
+if not field then return { 'EVENT_NOT_FOUND' } end
 local retry_after_ms = counted ~= '1' and over_limit(join_rate, field[9])
 if retry_after_ms then return { 'RATE_LIMIT', retry_after_ms } end
-local status, epoch, pre_queue = view[2], view[4], field[10]
+local status, pre_queue = field[1], field[10]
 local keys = { meta = meta, sequence = sequence, waiting = waiting, called = called, active = active,
   session = session, done = done, accounts = accounts, owners = owners, left = left, journal = journal }
 
 local function answer(outcome, number, place)
-  return show(outcome, number, count_line(view, waiting, remaining), place)
+  local view = view_of(field, now, waiting, remaining)
+  return { outcome, number, view, unpack(place) }
 end
 
 local function known(score, place)
@@ -54,25 +55,24 @@ local function known(score, place)
 end
 
 local function enter_at_the_end(outcome, entering, owner, drawn)
-  epoch = watch_epoch(keys, epoch, nil, field[14], now)
-  view[4] = epoch
-  local number, score = enter(keys, entering, owner, drawn, status, pre_queue, epoch, now)
+  field[4] = watch_epoch(keys, field[4], nil, field[14], now)
+  local number, score = enter(keys, entering, owner, drawn, status, pre_queue, field[4], now)
   return answer(outcome, number, waiting_place(keys, entering, score, status))
 end
 
 -- Leave the active set if the tick has not tidied it yet, with the fact that the tick would have written.
 local function end_visit(fact)
-  if redis.call('ZREM', active, token) == 1 then record(journal, fact, epoch, now, 'tokens', token) end
+  if redis.call('ZREM', active, token) == 1 then record(journal, fact, field[4], now, 'tokens', token) end
 end
 
 -- Where a place stood that Redis knew in an epoch before, and forgot; nil where its key does not prove one. Nobody comes
 -- back who was served or has left.
 local function lost_score()
   if not key_epoch or redis.call('SISMEMBER', left, token) == 1 then return nil end
-  if key_epoch >= tonumber(epoch) and not is_recovering(nil, field[14]) then return nil end
+  if key_epoch >= tonumber(field[4]) and not is_recovering(nil, field[14]) then return nil end
   local score = key_score
   if score == 0 then score = pre_queue == 'shuffle' and tonumber(drawn_score) or key_number end
-  if score <= tonumber(view[5]) then return nil end
+  if score <= tonumber(field[5]) then return nil end
   return score
 end
 
@@ -84,7 +84,7 @@ local function restore(score)
     take_place(keys, token, account)
     fact[#fact + 1], fact[#fact + 2] = 'account', account
   end
-  record(journal, 'USER_ENTER_QUEUE', epoch, now, unpack(fact))
+  record(journal, 'USER_ENTER_QUEUE', field[4], now, unpack(fact))
   stir(sockets_due, { token })
   return known(score, waiting_place(keys, token, score, status))
 end
@@ -98,12 +98,12 @@ if place[1] == 'WAITING' then return known(redis.call('ZSCORE', waiting, token),
 if place[1] == 'ACTIVE' then return known(redis.call('HGET', session, 'score'), place) end
 local call = read_call(called, token)
 if place[1] == 'CALLED' then
-  local rules = { active_ms = tonumber(field[12]), closes_at = tonumber(field[13]), epoch = epoch }
+  local rules = { active_ms = tonumber(field[12]), closes_at = tonumber(field[13]), epoch = field[4] }
   return known(call.score, { 'ACTIVE', claim(keys, call, token, now, rules) })
 end
 if place[1] == 'NOT_FOUND' then
   if account == '' and field[11] == '1' then return { 'ACCOUNT_REQUIRED' } end
-  if status == 'UPCOMING' and pre_queue == 'closed' then return { 'NOT_OPEN', view[3] } end
+  if status == 'UPCOMING' and pre_queue == 'closed' then return { 'NOT_OPEN', field[2] } end
   local score = redis.call('ZSCORE', waiting, new_token)
   if score then return answer('JOINED', false, waiting_place(keys, new_token, score, status)) end
   local elsewhere = account ~= '' and redis.call('HGET', accounts, account)
@@ -128,6 +128,6 @@ if place[2] == 0 then
 end
 redis.call('ZADD', waiting, call.score, token)
 redis.call('HSET', called, token, call.score .. ':0:' .. call.called_at .. ':1')
-view[6] = redis.call('HINCRBY', meta, 'net', -1)
-record(journal, 'USER_ENTER_QUEUE', epoch, now, 'token', token, 'score', call.score)
+field[6] = redis.call('HINCRBY', meta, 'net', -1)
+record(journal, 'USER_ENTER_QUEUE', field[4], now, 'token', token, 'score', call.score)
 return known(call.score, waiting_place(keys, token, call.score, status))

@@ -16,13 +16,13 @@ local now_ms, token = ARGV[1], ARGV[2]
 --@include sockets
 
 local now = clock(now_ms)
-local view, field = read_line(meta, now, 'accounts')
-if not view then return { 'EVENT_NOT_FOUND' } end
+local field = read_line(meta, now, 'accounts')
+if not field then return { 'EVENT_NOT_FOUND' } end
 local entry = redis.call('HGET', sockets, token)
 if not entry then return { 'UNCHANGED' } end
 local keys = { waiting = waiting, called = called, session = session, done = done, reservation = reservation,
   owners = owners, tickets = tickets, sockets = sockets, connections = connections, sockets_due = sockets_due, sockets_refused = sockets_refused }
-local place, bought, details, word = stand(keys, token, view, field[9], now)
+local place, bought, details, word = stand(keys, token, field, now)
 local told, listeners = read_entry(entry)
 if (place[1] == 'BOOKED' or place[1] == 'EXPIRED') and tonumber(redis.call('ZSCORE', sockets_due, token)) > 0 then
   -- Nothing more comes of itself; what is done to it makes it due.
@@ -35,4 +35,5 @@ if place[1] == 'NOT_FOUND' then
 else
   redis.call('HSET', sockets, token, word .. ' ' .. table.concat(listeners, ' '))
 end
-return { 'TOLD', table.concat(listeners, ' '), place, count_line(view, waiting, remaining), bought, details }
+local view = view_of(field, now, waiting, remaining)
+return { 'TOLD', table.concat(listeners, ' '), place, view, bought, details }

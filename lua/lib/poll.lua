@@ -15,9 +15,9 @@ local function tickets_of(keys, token, place, has_accounts)
   return bought_by(keys.tickets, account)
 end
 
--- A poll's answer, after its limit where it has one.
-local function poll(keys, token, view, has_accounts, now)
-  count_line(view, keys.waiting, keys.remaining)
-  local place = place_of(keys, token, view[2], now)
-  return show('POLLED', tickets_of(keys, token, place, has_accounts), view, place)
+-- A poll's answer, after its limit where it has one. The first further field of the line is `accounts`.
+local function poll(keys, token, field, now)
+  local view = view_of(field, now, keys.waiting, keys.remaining)
+  local place = place_of(keys, token, field[1], now)
+  return { 'POLLED', tickets_of(keys, token, place, field[9]), view, unpack(place) }
 end

@@ -54,17 +54,17 @@ end
 
 -- What a waiting token was told: its rank and the operator's message.
 local function waiting_word(rank, message)
-  return 'waiting:' .. (rank or 0) .. ':' .. (message == '' and '' or redis.sha1hex(message):sub(1, 8))
+  return 'waiting:' .. (rank or 0) .. ':' .. ((message or '') == '' and '' or redis.sha1hex(message):sub(1, 8))
 end
 
--- Where a token stands, in full: place, places bought, {held, hold_expires_at, reservation_status}, the word for it.
-local function stand(keys, token, view, has_accounts, now)
-  local place = place_of(keys, token, view[2], now)
+-- Where a token stands, in full, the first further field of the line being `accounts`: place, places bought, {held, hold_expires_at, reservation_status}, the word for it.
+local function stand(keys, token, line, now)
+  local place = place_of(keys, token, line[1], now)
   local kind = place[1]
   local field = redis.call('HMGET', keys.session, 'items', 'holdExpiresAt')
   local held, reserved, word = 0, false, 'ready'
   if kind == 'WAITING' then
-    word = waiting_word(place[3], view[10])
+    word = waiting_word(place[3], line[8])
   elseif kind == 'ACTIVE' then
     held = count_items(parse_items(field[1] or ''))
     if held > 0 then word = 'seated:' .. held end
@@ -77,5 +77,5 @@ local function stand(keys, token, view, has_accounts, now)
     word = 'left'
   end
   local details = { held, field[2] and tonumber(field[2]), reserved }
-  return place, tickets_of(keys, token, place, has_accounts), details, word
+  return place, tickets_of(keys, token, place, line[9]), details, word
 end

@@ -16,6 +16,6 @@ impl Store {
             return reply.refusal().map(Err);
         }
         let shuffled = reply.text()? == "shuffle";
-        Ok(Ok(ProgressView { view: reply.array()?.view()?, shuffled }))
+        Ok(Ok(ProgressView { view: reply.view()?, shuffled }))
     }
 }

@@ -6,9 +6,8 @@ use redis::Value;
 
 use crate::StoreError;
 
-/// Where the place begins in an answer of `show` (`lib/view.lua`): behind the word, what is told beside, and the ten
-/// values of the view.
-pub(crate) const PLACE_AT: usize = 12;
+/// Where the place begins in an answer that tells one: behind the word, what is told beside, and the view.
+pub(crate) const PLACE_AT: usize = 3;
 
 /// A reply, read from the front.
 #[derive(Debug)]
@@ -161,20 +160,10 @@ impl Reply {
         SaleStatus::from_word(&word).ok_or_else(|| self.malformed(&word))
     }
 
-    /// `lib/view.lua`.
+    /// `view_of` of `lib/view.lua`: ten words, of which the last is the message and may be many.
     pub(crate) fn view(&mut self) -> Result<LineView, StoreError> {
-        Ok(LineView {
-            now: self.millis()?,
-            status: self.status()?,
-            opens_at: self.millis()?,
-            epoch: self.count()?,
-            head_score: self.count()?,
-            net: self.count()?,
-            total_waiting: self.count()?,
-            remaining_seats: self.count()?,
-            admitted_per_second: self.parsed()?,
-            message: Some(self.text()?).filter(|message| !message.is_empty()),
-        })
+        let text = self.text()?;
+        read_view(&text).ok_or_else(|| self.malformed(&text))
     }
 
     /// A place in an array of its own, or nothing where the step says so.
@@ -203,7 +192,7 @@ impl Reply {
         })
     }
 
-    /// `show` of `lib/view.lua`, behind what is told beside.
+    /// The view, then a place.
     pub(crate) fn standing(&mut self) -> Result<Standing, StoreError> {
         Ok(Standing { view: self.view()?, place: self.place()? })
     }
@@ -221,4 +210,22 @@ impl Reply {
         let text = self.optional_text()?;
         text.map(|text| text.parse().map_err(|_| self.malformed("an account that is none"))).transpose()
     }
+}
+
+fn read_view(text: &str) -> Option<LineView> {
+    let mut words = text.splitn(10, ' ');
+    // Negative ones mean a broken counter.
+    let count = |word: &str| word.parse::<i64>().ok().map(|count| u64::try_from(count).unwrap_or(0));
+    Some(LineView {
+        now: Millis(words.next()?.parse().ok()?),
+        status: SaleStatus::from_word(words.next()?)?,
+        opens_at: Millis(words.next()?.parse().ok()?),
+        epoch: count(words.next()?)?,
+        head_score: count(words.next()?)?,
+        net: count(words.next()?)?,
+        total_waiting: count(words.next()?)?,
+        remaining_seats: count(words.next()?)?,
+        admitted_per_second: words.next()?.parse().ok()?,
+        message: Some(words.next()?.to_owned()).filter(|message| !message.is_empty()),
+    })
 }

@@ -93,7 +93,7 @@ impl Store {
         }
         let more = reply.integer()? == 1;
         let following = reply.count()?;
-        let view = reply.array()?.view()?;
+        let view = reply.view()?;
         let mut looked = Vec::with_capacity(reply.left());
         while reply.left() > 0 {
             let mut notice = reply.array()?;
@@ -147,7 +147,7 @@ fn listeners(reply: &mut Reply) -> Result<Vec<Listener>, StoreError> {
 
 /// Place, view, tickets, details: `stand` of `lib/sockets.lua`.
 fn followed(reply: &mut Reply) -> Result<Followed, StoreError> {
-    let standing = Standing { place: reply.array()?.place()?, view: reply.array()?.view()? };
+    let standing = Standing { place: reply.array()?.place()?, view: reply.view()? };
     let polled = Polled { standing, ticket_count: reply.small()? };
     let mut details = reply.array()?;
     let held_count = details.small()?;
