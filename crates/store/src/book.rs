@@ -49,12 +49,7 @@ impl Store {
         Err(gave_up("book"))
     }
 
-    fn book_call<'a>(
-        &self,
-        edition: &Edition,
-        book: &'a Book,
-        id: &'a ReservationId,
-    ) -> Result<Call<'a>, Refusal> {
+    fn book_call(&self, edition: &Edition, book: &Book, id: &ReservationId) -> Result<Call, Refusal> {
         let repeatable = book.repeatable.as_ref();
         let keys = Keys::of(&book.event).token(book.token).reservation(id).idempotency(key_of(repeatable));
         let call = Call::new(&BOOK, keys)

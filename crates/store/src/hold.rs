@@ -54,24 +54,18 @@ impl Store {
     }
 
     /// Asks for nothing but the answer that is kept: no edition has this version.
-    fn replay_call<'a>(&self, hold: &'a Hold, request: &str) -> Call<'a> {
+    fn replay_call(&self, hold: &Hold, request: &str) -> Call {
         self.hold_head(hold, NO_VERSION, request).arg("").arg("").arg("").arg(0)
     }
 
-    fn hold_head<'a>(&self, hold: &'a Hold, version: impl ToRedisArgs, request: &str) -> Call<'a> {
+    fn hold_head(&self, hold: &Hold, version: impl ToRedisArgs, request: &str) -> Call {
         let repeatable = hold.repeatable.as_ref();
         let keys = Keys::of(&hold.event).token(hold.token).idempotency(key_of(repeatable));
         let call = Call::new(&HOLD, keys).arg(self.now_ms()).arg(version).arg(hold.token.to_string());
         call.arg(request).arg(asked_by(repeatable))
     }
 
-    fn hold_call<'a>(
-        &self,
-        edition: &Edition,
-        hold: &'a Hold,
-        request: &str,
-        wanted: &Wanted<'_>,
-    ) -> Call<'a> {
+    fn hold_call(&self, edition: &Edition, hold: &Hold, request: &str, wanted: &Wanted<'_>) -> Call {
         let mut call = self
             .hold_head(hold, edition.version, request)
             .arg(wanted.section.number)

@@ -33,6 +33,8 @@
 //! | sockets_refused | `ticket:{E}:sockets:refused` | HASH | token → the code of a refusal that its sockets are to be told |
 //! | join_rate, leave_rate, poll_rate | `ticket:{E}:rate:join:{address}` … | STRING | calls in the current second |
 
+use std::fmt;
+
 use domain::outcome::Address;
 use domain::{EventId, PaymentId, ReservationId, Token};
 
@@ -131,8 +133,25 @@ impl<'a> Keys<'a> {
     /// The key. A part that the command did not bring is left empty: no such key is ever written, and each
     /// command's tests would miss it.
     pub fn name(&self, name: KeyName) -> String {
-        let event = self.event;
-        let suffix = match name {
+        Key(self, name).to_string()
+    }
+
+    /// All keys of the event, as SCAN takes it: no character of an id is a wildcard.
+    pub(crate) fn pattern(&self) -> String {
+        format!("ticket:{{{}}}:*", self.event)
+    }
+}
+
+/// A key as a command takes it: written straight into it.
+pub(crate) struct Key<'a>(pub(crate) &'a Keys<'a>, pub(crate) KeyName);
+
+impl fmt::Display for Key<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(keys, name) = self;
+        f.write_str("ticket:{")?;
+        f.write_str(keys.event.as_str())?;
+        f.write_str("}:")?;
+        f.write_str(match name {
             KeyName::Meta => "meta",
             KeyName::Definition => "definition",
             KeyName::Sequence => "queue:seq",
@@ -156,41 +175,36 @@ impl<'a> Keys<'a> {
             KeyName::Connections => "sockets:connections",
             KeyName::SocketsDue => "sockets:due",
             KeyName::SocketsRefused => "sockets:refused",
-            KeyName::Session => return self.of_token("session"),
-            KeyName::Done => return self.of_token("booking:done"),
-            KeyName::Reservation => {
-                let uuid =
-                    self.reservation.map(|id| id.uuid().as_hyphenated().to_string()).unwrap_or_default();
-                return format!("ticket:{{{event}}}:reservation:{uuid}");
+            KeyName::Session => "session:",
+            KeyName::Done => "booking:done:",
+            KeyName::Reservation => "reservation:",
+            KeyName::Payment => "payment:",
+            KeyName::Idempotency => "idempotency:",
+            KeyName::JoinRate => "rate:join:",
+            KeyName::LeaveRate => "rate:leave:",
+            KeyName::PollRate => "rate:poll:",
+        })?;
+        match name {
+            KeyName::Session | KeyName::Done => {
+                debug_assert!(keys.token.is_some());
+                part(f, keys.token)
             }
-            KeyName::Payment => {
-                let digest = self.payment.map(PaymentId::digest).unwrap_or_default();
-                return format!("ticket:{{{event}}}:payment:{digest}");
-            }
+            KeyName::Reservation => part(f, keys.reservation.map(ReservationId::uuid)),
+            KeyName::Payment => part(f, keys.payment.map(PaymentId::digest)),
             KeyName::Idempotency => {
-                return self.of_token("idempotency") + ":" + self.idempotency.unwrap_or_default();
+                part(f, keys.token)?;
+                f.write_str(":")?;
+                f.write_str(keys.idempotency.unwrap_or_default())
             }
-            KeyName::JoinRate => return self.of_address("join"),
-            KeyName::LeaveRate => return self.of_address("leave"),
-            KeyName::PollRate => return self.of_address("poll"),
-        };
-        format!("ticket:{{{event}}}:{suffix}")
+            KeyName::JoinRate | KeyName::LeaveRate | KeyName::PollRate => {
+                debug_assert!(keys.address.is_some());
+                part(f, keys.address.map(|address| address.key_part()))
+            }
+            _ => Ok(()),
+        }
     }
+}
 
-    /// All keys of the event, as SCAN takes it: no character of an id is a wildcard.
-    pub(crate) fn pattern(&self) -> String {
-        format!("ticket:{{{}}}:*", self.event)
-    }
-
-    fn of_token(&self, what: &str) -> String {
-        debug_assert!(self.token.is_some(), "{what} needs a token");
-        let token = self.token.map(|token| token.to_string()).unwrap_or_default();
-        format!("ticket:{{{}}}:{what}:{token}", self.event)
-    }
-
-    fn of_address(&self, what: &str) -> String {
-        debug_assert!(self.address.is_some(), "{what} needs an address");
-        let address = self.address.map(|address| address.key_part()).unwrap_or_default();
-        format!("ticket:{{{}}}:rate:{what}:{address}", self.event)
-    }
+fn part(f: &mut fmt::Formatter<'_>, part: Option<impl fmt::Display>) -> fmt::Result {
+    part.map_or(Ok(()), |part| part.fmt(f))
 }

@@ -50,7 +50,7 @@ impl Store {
         Err(gave_up("release"))
     }
 
-    fn release_head<'a>(&self, release: &'a Release, version: impl ToRedisArgs) -> Call<'a> {
+    fn release_head(&self, release: &Release, version: impl ToRedisArgs) -> Call {
         let repeatable = release.repeatable.as_ref();
         let keys = Keys::of(&release.event).token(release.token).idempotency(key_of(repeatable));
         let call = Call::new(&RELEASE, keys).arg(self.now_ms()).arg(version);

@@ -94,7 +94,7 @@ impl Store {
         })
     }
 
-    fn restore_call<'a>(&self, edition: &Edition, given: &'a Reservation) -> Result<Call<'a>, String> {
+    fn restore_call(&self, edition: &Edition, given: &Reservation) -> Result<Call, String> {
         let items =
             items_of(&edition.layout, &given.places).map_err(|unknown| unknown.to_string())?.to_string();
         let id = &given.reservation_id;

@@ -1,8 +1,8 @@
 //! The Lua steps, as the build read them, and the one way to run them.
 
-use redis::{Cmd, ToRedisArgs};
+use redis::{Cmd, RedisWrite, ToRedisArgs};
 
-use crate::keys::{KeyName, Keys};
+use crate::keys::{Key, KeyName, Keys};
 use crate::reply::Reply;
 use crate::{Store, StoreError};
 
@@ -29,24 +29,28 @@ pub struct Step {
 
 include!(concat!(env!("OUT_DIR"), "/steps.rs"));
 
+/// A key or an argument has about so many bytes: room for them is made at once.
+const USUAL_BYTES: usize = 48;
+
 /// A step about to run.
-pub(crate) struct Call<'a> {
+pub(crate) struct Call {
     step: &'static Step,
-    keys: Keys<'a>,
     command: Cmd,
     given: usize,
 }
 
-impl<'a> Call<'a> {
-    pub(crate) fn new(step: &'static Step, keys: Keys<'a>) -> Self {
-        let mut command = redis::cmd(if step.read_only { "EVALSHA_RO" } else { "EVALSHA" });
-        command.arg(step.sha1);
-        let mut call = Self { step, keys, command, given: 0 };
-        call.command.arg(step.keys.len());
+impl Call {
+    pub(crate) fn new(step: &'static Step, keys: Keys<'_>) -> Self {
+        let arguments = 3 + step.keys.len() + step.arguments;
+        let mut command = Cmd::with_capacity(arguments, arguments * USUAL_BYTES);
+        command
+            .arg(if step.read_only { "EVALSHA_RO" } else { "EVALSHA" })
+            .arg(step.sha1)
+            .arg(step.keys.len());
         for name in step.keys {
-            call.command.arg(call.keys.name(*name));
+            command.write_arg_fmt(Key(&keys, *name));
         }
-        call
+        Self { step, command, given: 0 }
     }
 
     pub(crate) fn arg(mut self, argument: impl ToRedisArgs) -> Self {
@@ -72,7 +76,7 @@ impl<'a> Call<'a> {
 impl Store {
     /// Run a step: one round trip, and one more on a node that does not have the script yet, or where a replica's
     /// answer cannot be given.
-    pub(crate) async fn run(&self, call: Call<'_>) -> Result<Reply, StoreError> {
+    pub(crate) async fn run(&self, call: Call) -> Result<Reply, StoreError> {
         let step = call.step;
         debug_assert!(
             call.given == step.arguments || (step.open_ended && call.given < step.arguments + 100_000),
