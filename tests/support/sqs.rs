@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::config::{BehaviorVersion, Config, Credentials, Region};
 use aws_sdk_sqs::types::QueueAttributeName;
+use aws_smithy_http_client::Builder;
 
 use crate::given;
 use crate::process::{Folder, Recipe, Server};
@@ -65,6 +66,7 @@ impl Sqs {
             .behavior_version(BehaviorVersion::v2026_01_12())
             .region(Region::new(REGION))
             .endpoint_url(endpoint)
+            .http_client(Builder::new().build_http())
             .credentials_provider(Credentials::new("test", "test", None, None, "test"));
         Client::from_conf(config.build())
     }

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use admin::{Command, Reply};
 use anyhow::{Context, anyhow};
-use aws_config::BehaviorVersion;
 use aws_config::retry::RetryConfig;
 use aws_config::stalled_stream_protection::StalledStreamProtectionConfig;
 use aws_config::timeout::TimeoutConfig;
@@ -59,7 +58,7 @@ impl Function {
 async fn connect() -> Client {
     let timeouts =
         TimeoutConfig::builder().connect_timeout(CONNECT_TIMEOUT).read_timeout(ANSWER_TIMEOUT).build();
-    let config = aws_config::defaults(BehaviorVersion::latest())
+    let config = outbox::sdk()
         .timeout_config(timeouts)
         .retry_config(RetryConfig::disabled())
         // An audit says nothing until it is done.

@@ -10,7 +10,6 @@ use std::error::Error;
 use std::fmt;
 
 use anyhow::{anyhow, bail};
-use aws_config::BehaviorVersion;
 use aws_sdk_lambda::config::http::HttpResponse;
 use aws_sdk_lambda::error::{ProvideErrorMetadata, SdkError};
 use serde::Serialize;
@@ -98,7 +97,7 @@ where
 /// Ask all there is to ask, and report it. Findings where something is missing; an error where nothing is, and
 /// something could not be found out.
 pub(crate) async fn run(arguments: PreflightArguments, output: &mut Output) -> anyhow::Result<Ending> {
-    let config = aws_config::load_defaults(BehaviorVersion::latest()).await;
+    let config = outbox::sdk().load().await;
     if config.region().is_none() {
         bail!("no region is named: set AWS_REGION");
     }

@@ -7,9 +7,6 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use aws_lc_rs::rand::SystemRandom;
-use aws_lc_rs::rsa::KeyPair;
-use aws_lc_rs::signature::{ParsedPublicKey, RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_SHA256};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use domain::{Account, EventId, Millis, Token};
@@ -17,14 +14,21 @@ use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use lambda_http::request::RequestContext;
 use lambda_http::{Request, RequestExt};
+use ring::rand::SystemRandom;
+use ring::rsa::KeyPair;
+use ring::signature::{RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_SHA256, UnparsedPublicKey};
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 
 mod material;
+#[cfg(any(test, feature = "generate"))]
+mod pair;
 
-pub use material::{AccessKeyError, AccessKeyPair};
+pub use material::AccessKeyError;
 use material::{Material, Public};
+#[cfg(any(test, feature = "generate"))]
+pub use pair::AccessKeyPair;
 
 /// The audience of every token of ours, beside its event.
 pub const AUDIENCE: &str = "jari";
@@ -59,7 +63,7 @@ pub struct AccessKeys {
 struct Verifier {
     /// The header of all of its tokens, encoded.
     header: String,
-    key: ParsedPublicKey,
+    key: UnparsedPublicKey<Vec<u8>>,
     jwk: Jwk,
 }
 
@@ -135,7 +139,7 @@ impl AccessKeys {
         });
         let payload = payload.map_err(|error| Failure::internal(&error))?;
         let mut token = format!("{}.{}", self.current.header, URL_SAFE_NO_PAD.encode(payload));
-        let mut signature = vec![0; signer.public_modulus_len()];
+        let mut signature = vec![0; signer.public().modulus_len()];
         let done = signer.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), token.as_bytes(), &mut signature);
         done.map_err(|error| Failure::internal(&error))?;
         token.push('.');
@@ -158,7 +162,7 @@ impl AccessKeys {
         let mut keys = std::iter::once(&self.current).chain(&self.other);
         let signer = keys.find(|key| key.header == header)?;
         let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
-        signer.key.verify_sig(message.as_bytes(), &signature).ok()?;
+        signer.key.verify(message.as_bytes(), &signature).ok()?;
         let payload = URL_SAFE_NO_PAD.decode(payload).ok()?;
         let payload: Payload = serde_json::from_slice(&payload).ok()?;
         let (event, audience) = payload.aud;
@@ -189,8 +193,7 @@ impl fmt::Debug for AccessKeys {
 
 impl Verifier {
     fn of(public: &Public) -> Result<Self, AccessKeyError> {
-        let key = ParsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, &public.der);
-        let key = key.map_err(|_| AccessKeyError::Unusable)?;
+        let key = UnparsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, public.der.clone());
         let kid = public.thumbprint();
         let header = serde_json::to_vec(&Header { typ: "JWT", alg: "RS256", kid: &kid });
         let header = URL_SAFE_NO_PAD.encode(header.map_err(|_| AccessKeyError::Unusable)?);

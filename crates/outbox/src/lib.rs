@@ -22,6 +22,8 @@ mod pack;
 mod push;
 #[cfg(feature = "sqs")]
 mod queue;
+#[cfg(any(feature = "sqs", feature = "sockets"))]
+mod sdk;
 #[cfg(feature = "sockets")]
 mod sockets;
 #[cfg(feature = "sqs")]
@@ -39,6 +41,8 @@ pub use push::{
 };
 #[cfg(feature = "sqs")]
 pub use queue::SqsQueue;
+#[cfg(any(feature = "sqs", feature = "sockets"))]
+pub use sdk::sdk;
 #[cfg(feature = "sockets")]
 pub use sockets::ApiSockets;
 #[cfg(feature = "sqs")]

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::time::Duration;
 
-use aws_config::BehaviorVersion;
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_sdk_apigatewaymanagement::Client;
@@ -16,6 +15,7 @@ use futures::future::BoxFuture;
 use tokio::sync::OnceCell;
 
 use crate::push::{Posted, Sockets};
+use crate::sdk;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
 /// All of one text's tries: a slow socket holds up only the few that come behind it.
@@ -45,7 +45,7 @@ impl ApiSockets {
 
     async fn client(&self) -> &Client {
         let connect = async || {
-            let shared = aws_config::defaults(BehaviorVersion::latest()).load().await;
+            let shared = sdk().load().await;
             Client::from_conf(configured(&shared, &self.endpoint))
         };
         self.client.get_or_init(connect).await
@@ -123,7 +123,7 @@ mod tests {
                 std::thread::spawn(|| serve(stream.unwrap()));
             }
         });
-        let shared = aws_config::defaults(BehaviorVersion::latest()).region("eu-west-1").test_credentials();
+        let shared = sdk().region("eu-west-1").test_credentials();
         let client = Client::from_conf(configured(&shared.load().await, &endpoint));
         let sockets = ApiSockets { endpoint, client: OnceCell::new_with(Some(client)) };
         let started = Instant::now();

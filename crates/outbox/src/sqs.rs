@@ -3,9 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
+use aws_config::ConfigLoader;
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
-use aws_config::{BehaviorVersion, ConfigLoader};
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::{BuildError, DisplayErrorContext};
 use aws_sdk_sqs::operation::send_message_batch::SendMessageBatchOutput;
@@ -14,7 +14,7 @@ use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use tokio::sync::OnceCell;
 
-use crate::{Backlog, BacklogError, Message, Outbox, Queue, batches};
+use crate::{Backlog, BacklogError, Message, Outbox, Queue, batches, sdk};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(300);
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -135,7 +135,7 @@ fn shared_config(operation_timeout: Duration) -> ConfigLoader {
         .build();
     let retries =
         RetryConfig::standard().with_max_attempts(MAX_ATTEMPTS).with_initial_backoff(FIRST_RETRY_AFTER);
-    aws_config::defaults(BehaviorVersion::latest()).timeout_config(timeouts).retry_config(retries)
+    sdk().timeout_config(timeouts).retry_config(retries)
 }
 
 /// A message's id within its batch is its position there.

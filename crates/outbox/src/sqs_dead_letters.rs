@@ -3,7 +3,6 @@
 use std::fmt;
 use std::time::Duration;
 
-use aws_config::BehaviorVersion;
 use aws_config::timeout::TimeoutConfig;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::{DisplayErrorContext, SdkError};
@@ -16,7 +15,7 @@ use futures::future::BoxFuture;
 use tokio::sync::OnceCell;
 
 use crate::dead_letters::{DeadLetter, DeadLetters, DeadLettersError, MAX_DEAD_LETTERS, Replayed};
-use crate::{MAX_BATCH_MESSAGES, Queue};
+use crate::{MAX_BATCH_MESSAGES, Queue, sdk};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 const OPERATION_TIMEOUT: Duration = Duration::from_secs(10);
@@ -187,7 +186,5 @@ where
 async fn connect() -> Client {
     let timeouts =
         TimeoutConfig::builder().connect_timeout(CONNECT_TIMEOUT).operation_timeout(OPERATION_TIMEOUT);
-    Client::new(
-        &aws_config::defaults(BehaviorVersion::latest()).timeout_config(timeouts.build()).load().await,
-    )
+    Client::new(&sdk().timeout_config(timeouts.build()).load().await)
 }

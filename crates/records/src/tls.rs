@@ -39,7 +39,7 @@ impl Tls {
     }
 
     pub(crate) fn connector(self) -> Result<MakeRustlsConnect, RecordsError> {
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| unreadable(&error))?

@@ -55,7 +55,7 @@ impl StoreConfig {
 /// Name the one TLS provider of the process. Repeating it is harmless.
 pub fn install_tls_provider() {
     // Fails only where one is installed already, which is what is wanted.
-    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
 /// Which nodes of a cluster answer what only reads.

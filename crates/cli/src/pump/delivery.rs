@@ -10,6 +10,7 @@ use aws_sdk_sqs::config::timeout::TimeoutConfig;
 use aws_sdk_sqs::types::{
     DeleteMessageBatchRequestEntry, Message, MessageSystemAttributeName, QueueAttributeName,
 };
+use aws_smithy_http_client::Builder;
 use serde_json::{Map, Value, json};
 
 /// Messages that SQS gives at once at most.
@@ -28,6 +29,7 @@ impl Queues {
             .region(super::somewhere())
             .credentials_provider(super::anybody())
             .endpoint_url(endpoint)
+            .http_client(Builder::new().build_http())
             .retry_config(RetryConfig::disabled())
             .timeout_config(TimeoutConfig::builder().operation_timeout(OPERATION_TIMEOUT).build());
         Self(Client::from_conf(config.build()))

@@ -7,6 +7,7 @@ use aws_sdk_lambda::Client;
 use aws_sdk_lambda::config::retry::RetryConfig;
 use aws_sdk_lambda::config::timeout::TimeoutConfig;
 use aws_sdk_lambda::primitives::Blob;
+use aws_smithy_http_client::Builder;
 use serde_json::{Value, json};
 
 /// The longest run, and what starting an instance may take.
@@ -27,6 +28,7 @@ impl Functions {
             .region(super::somewhere())
             .credentials_provider(super::anybody())
             .endpoint_url(endpoint)
+            .http_client(Builder::new().build_http())
             // Whoever asks counts failures.
             .retry_config(RetryConfig::disabled())
             .timeout_config(timeouts.build());

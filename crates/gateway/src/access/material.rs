@@ -1,10 +1,9 @@
 //! RSA keys as PEM texts (RFC 7468): read, made, and named by their thumbprints.
 
-use aws_lc_rs::encoding::{AsDer, Pkcs8V1Der, PublicKeyX509Der};
-use aws_lc_rs::rsa::{KeyPair, KeySize, PublicKey};
-use aws_lc_rs::signature::KeyPair as _;
 use base64::Engine;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::rsa::KeyPair;
+use ring::signature::KeyPair as _;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{PrivatePkcs8KeyDer, SubjectPublicKeyInfoDer};
 use sha2::{Digest, Sha256};
@@ -14,7 +13,7 @@ use sha2::{Digest, Sha256};
 pub enum AccessKeyError {
     /// A text holds none that is read, or one of another strength.
     #[error(
-        "must be an RSA key of 2048 to 8192 bits in PEM: BEGIN PRIVATE KEY (PKCS#8) or, where nothing is signed, \
+        "must be an RSA key of 2048 to 4096 bits in PEM: BEGIN PRIVATE KEY (PKCS#8) or, where nothing is signed, \
          BEGIN PUBLIC KEY"
     )]
     Unusable,
@@ -22,6 +21,9 @@ pub enum AccessKeyError {
     #[error("cannot make an RSA key")]
     NotMade,
 }
+
+/// A tag of DER.
+const SEQUENCE: u8 = 0x30;
 
 /// What a PEM text holds.
 pub(super) struct Material {
@@ -34,13 +36,13 @@ impl Material {
     pub(super) fn read(pem: &str) -> Result<Self, AccessKeyError> {
         if let Ok(key) = PrivatePkcs8KeyDer::from_pem_slice(pem.as_bytes()) {
             let signer = KeyPair::from_pkcs8(key.secret_pkcs8_der()).map_err(|_| AccessKeyError::Unusable)?;
-            let public = Public::of(signer.public_key())?;
+            let public = Public::of(signer.public_key().as_ref())?;
             return Ok(Self { signer: Some(signer), public });
         }
         let key =
             SubjectPublicKeyInfoDer::from_pem_slice(pem.as_bytes()).map_err(|_| AccessKeyError::Unusable)?;
-        let key = PublicKey::from_der(&key).map_err(|_| AccessKeyError::Unusable)?;
-        Ok(Self { signer: None, public: Public::of(&key)? })
+        let key = subject_key(&key).ok_or(AccessKeyError::Unusable)?;
+        Ok(Self { signer: None, public: Public::of(key)? })
     }
 }
 
@@ -55,11 +57,11 @@ pub(super) struct Public {
 }
 
 impl Public {
-    fn of(key: &PublicKey) -> Result<Self, AccessKeyError> {
-        let der = key.as_ref();
+    pub(super) fn of(der: &[u8]) -> Result<Self, AccessKeyError> {
         let (n, e) = numbers(der).ok_or(AccessKeyError::Unusable)?;
         let bits = n.len() * 8 - n.first().map_or(0, |first| first.leading_zeros() as usize);
-        if !(2_048..=8_192).contains(&bits) {
+        let is_odd = |number: &[u8]| number.last().is_some_and(|last| last % 2 == 1);
+        if !(2_048..=4_096).contains(&bits) || !is_odd(n) || !is_odd(e) || e == [1] || e.len() > 4 {
             return Err(AccessKeyError::Unusable);
         }
         Ok(Self { der: der.to_vec(), n: URL_SAFE_NO_PAD.encode(n), e: URL_SAFE_NO_PAD.encode(e) })
@@ -72,10 +74,23 @@ impl Public {
     }
 }
 
+/// The `RSAPublicKey` in a `SubjectPublicKeyInfo` (RFC 5280), where it is one.
+fn subject_key(der: &[u8]) -> Option<&[u8]> {
+    const BIT_STRING: u8 = 0x03;
+    const OBJECT_IDENTIFIER: u8 = 0x06;
+    /// 1.2.840.113549.1.1.1
+    const RSA_ENCRYPTION: [u8; 9] = [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01];
+    let (info, _) = element(SEQUENCE, der)?;
+    let (algorithm, rest) = element(SEQUENCE, info)?;
+    let (identifier, _) = element(OBJECT_IDENTIFIER, algorithm)?;
+    let (bits, _) = element(BIT_STRING, rest)?;
+    // The first byte counts the bits that are not used.
+    if identifier == RSA_ENCRYPTION { bits.strip_prefix(&[0]) } else { None }
+}
+
 /// Modulus and exponent of an `RSAPublicKey`, without leading zeros.
 fn numbers(der: &[u8]) -> Option<(&[u8], &[u8])> {
     const INTEGER: u8 = 0x02;
-    const SEQUENCE: u8 = 0x30;
     let (mut sequence, _) = element(SEQUENCE, der)?;
     let mut number = || {
         let (number, rest) = element(INTEGER, sequence)?;
@@ -96,38 +111,4 @@ fn element(tag: u8, der: &[u8]) -> Option<(&[u8], &[u8])> {
         _ => return None,
     };
     if found == tag { rest.split_at_checked(length) } else { None }
-}
-
-/// A new key for access tokens.
-pub struct AccessKeyPair {
-    /// PKCS#8, in PEM: what signs.
-    pub private_pem: String,
-    /// `SubjectPublicKeyInfo`, in PEM: what checks.
-    pub public_pem: String,
-    /// The name by which tokens refer to it.
-    pub kid: String,
-}
-
-impl AccessKeyPair {
-    /// A random RSA key of 2 048 bits, the most common size: takes about a tenth of a second.
-    pub fn generate() -> Result<Self, AccessKeyError> {
-        let key = KeyPair::generate(KeySize::Rsa2048).map_err(|_| AccessKeyError::NotMade)?;
-        let private: Pkcs8V1Der<'_> = key.as_der().map_err(|_| AccessKeyError::NotMade)?;
-        let public: PublicKeyX509Der<'_> = key.public_key().as_der().map_err(|_| AccessKeyError::NotMade)?;
-        Ok(Self {
-            private_pem: pem("PRIVATE KEY", private.as_ref()),
-            public_pem: pem("PUBLIC KEY", public.as_ref()),
-            kid: Public::of(key.public_key())?.thumbprint(),
-        })
-    }
-}
-
-/// RFC 7468: lines of 64 characters.
-fn pem(label: &str, der: &[u8]) -> String {
-    let mut text = format!("-----BEGIN {label}-----\n");
-    for line in der.chunks(48) {
-        STANDARD.encode_string(line, &mut text);
-        text.push('\n');
-    }
-    text + "-----END " + label + "-----\n"
 }
