@@ -14,6 +14,7 @@ use crate::{OfferingId, SeatName, SectionId};
 
 mod edition;
 mod lookup;
+mod stored;
 
 pub use self::edition::Change;
 
@@ -99,12 +100,13 @@ pub enum Places {
     /// Named seats.
     Assigned {
         /// In the order in which they are offered.
+        #[serde(with = "stored")]
         rows: Vec<Row>,
     },
 }
 
 /// Seats side by side: one run of the map, ended by a byte that is no seat.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Row {
     /// What people read.
     pub name: String,

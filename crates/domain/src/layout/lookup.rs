@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::{MalformedLayout, Places, Row, SeatPlace, Section};
 use crate::{OfferingId, SeatName, SectionId};
@@ -31,8 +31,8 @@ struct OfferingIndex {
     /// Numbers of the sections on sale, rising.
     live: Vec<u32>,
     by_id: HashMap<SectionId, u32>,
-    /// Every seat on sale, by name.
-    seats: Vec<SeatAt>,
+    /// Every seat on sale, by name: sorted when one is looked up first, for many a function never does.
+    seats: OnceLock<Vec<SeatAt>>,
 }
 
 #[derive(Clone, Copy)]
@@ -76,9 +76,6 @@ impl Lookup {
         if end > u64::from(map_length) {
             return Err(MalformedLayout("a row ends behind the map"));
         }
-        for offering in index.offerings.values_mut() {
-            offering.seats.sort_unstable_by_key(|at| name_at(sections, *at));
-        }
         Ok(Self(Arc::new(index)))
     }
 
@@ -96,7 +93,8 @@ impl Lookup {
         offering: &OfferingId,
         seat: &SeatName,
     ) -> Option<SeatPlace> {
-        let seats = &self.0.offerings.get(offering)?.seats;
+        let offering = self.0.offerings.get(offering)?;
+        let seats = offering.seats.get_or_init(|| by_name(sections, &offering.live));
         let found = seats.binary_search_by(|at| name_at(sections, *at).cmp(&Some(seat))).ok()?;
         let SeatAt { section, row, position } = seats[found];
         Some(SeatPlace { section, index: row_of(sections, section, row)?.offset + position })
@@ -114,26 +112,26 @@ impl Lookup {
 impl Index {
     fn add(&mut self, section: &Section) {
         let number = section.number;
-        let mut offering =
-            (!section.removed).then(|| self.offerings.entry(section.offering.clone()).or_default());
-        if let Some(offering) = &mut offering {
+        if !section.removed {
+            let offering = self.offerings.entry(section.offering.clone()).or_default();
             offering.live.push(number);
             offering.by_id.insert(section.id.clone(), number);
         }
-        for (at, row) in (0u32..).zip(section.rows()) {
-            self.rows.push(RowAt { offset: row.offset, section: number, row: at });
-            if let Some(offering) = &mut offering
-                && !row.removed
-            {
-                let positions = (0u32..).zip(&row.seats);
-                offering.seats.extend(positions.map(|(position, _)| SeatAt {
-                    section: number,
-                    row: at,
-                    position,
-                }));
-            }
+        let rows = (0u32..).zip(section.rows());
+        self.rows.extend(rows.map(|(at, row)| RowAt { offset: row.offset, section: number, row: at }));
+    }
+}
+
+fn by_name(sections: &[Section], live: &[u32]) -> Vec<SeatAt> {
+    let mut seats = Vec::new();
+    for section in live.iter().filter_map(|number| sections.get(*number as usize)) {
+        for (row, named) in (0u32..).zip(section.rows()).filter(|(_, row)| !row.removed) {
+            let positions = (0u32..).zip(&named.seats);
+            seats.extend(positions.map(|(position, _)| SeatAt { section: section.number, row, position }));
         }
     }
+    seats.sort_unstable_by_key(|at| name_at(sections, *at));
+    seats
 }
 
 fn row_of(sections: &[Section], section: u32, row: u32) -> Option<&Row> {

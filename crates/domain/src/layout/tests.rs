@@ -328,15 +328,54 @@ fn items_are_told_in_names_also_of_what_is_off_sale() {
 
 #[test]
 fn a_damaged_layout_is_refused_when_read() {
-    let (edition, _) = Edition::first(one(vec![assigned("R", &[("1-2", "A-C")])]));
+    let (edition, _) = Edition::first(one(vec![assigned("R", &[("1-2", "A-C"), ("4", "A-B")])]));
     let json = edition.to_json();
     for (from, to) in [
         (r#""number":0"#, r#""number":1"#),
-        (r#""offset":4"#, r#""offset":3"#),
-        (r#""map_length":8"#, r#""map_length":7"#),
-        (r#""seats":["1A","1B","1C"]"#, r#""seats":[]"#),
+        (r#""offset":8"#, r#""offset":7"#),
+        (r#""map_length":11"#, r#""map_length":10"#),
+        (r#""seats":["4A","4B"]"#, r#""seats":[]"#),
+        (r#""seats":["A","B","C"]"#, r#""seats":["A","B","*"]"#),
+        (r#""count":2"#, r#""count":3"#),
+        (r#""count":2"#, r#""count":4294967295"#),
+        (r#""name":"1""#, r#""name":"R""#),
     ] {
         assert!(json.contains(from), "{json}");
         assert!(Edition::from_json(&json.replacen(from, to, 1)).is_err(), "{from} → {to}");
     }
+}
+
+#[test]
+fn rows_that_are_alike_are_stored_once_and_those_that_are_not_by_name() {
+    let rows = |blocks| {
+        let (edition, _) = Edition::first(one(vec![assigned("R", blocks)]));
+        let json = edition.to_json();
+        assert_eq!(Edition::from_json(&json).unwrap(), edition, "{json}");
+        let stored: serde_json::Value = serde_json::from_str(&json).unwrap();
+        let rows = stored["layout"]["sections"][0]["places"]["Assigned"]["rows"].clone();
+        let row = |row: &serde_json::Value| (row["name"].as_str().unwrap().to_owned(), row["count"].as_u64());
+        rows.as_array().unwrap().iter().map(row).collect::<Vec<_>>()
+    };
+    let row = |name: &str, count| (name.to_owned(), count);
+    assert_eq!(rows(&[("1-500", "A-D")]), [row("1", Some(500))]);
+    assert_eq!(rows(&[("9-10", "A-D"), ("11-12", "A-C")]), [row("9", Some(2)), row("11", Some(2))]);
+    assert_eq!(rows(&[("1", "A"), ("3", "A"), ("4", "A")]), [row("1", None), row("3", Some(2))]);
+    assert_eq!(rows(&[("2", "A"), ("1", "A")]), [row("2", None), row("1", None)]);
+}
+
+#[test]
+fn a_row_taken_off_sale_is_stored_apart_from_those_beside_it() {
+    let (first, _) = Edition::first(one(vec![assigned("R", &[("1-5", "A-C")])]));
+    let (next, _) = first.next(one(vec![assigned("R", &[("1-2", "A-C"), ("4-5", "A-C")])])).unwrap();
+    assert_eq!(Edition::from_json(&next.to_json()).unwrap(), next);
+}
+
+#[test]
+fn rows_are_read_as_they_were_stored_one_by_one() {
+    let (edition, _) = Edition::first(one(vec![assigned("R", &[("1-2", "A-B")])]));
+    let json = edition.to_json();
+    let run = r#"{"name":"1","offset":0,"seats":["A","B"],"removed":false,"count":2}"#;
+    let one_by_one = r#"{"name":"1","offset":0,"seats":["1A","1B"],"removed":false},{"name":"2","offset":3,"seats":["2A","2B"],"removed":false}"#;
+    assert!(json.contains(run), "{json}");
+    assert_eq!(Edition::from_json(&json.replacen(run, one_by_one, 1)).unwrap(), edition);
 }
