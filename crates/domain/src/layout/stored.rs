@@ -7,16 +7,18 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::{MAX_MAP_LENGTH, Row};
 use crate::SeatName;
 
-/// One row or, where it has a count, so many: each named by the next number, each right behind the one before.
+/// One row by its name, or so many from a first one on: each named by the next number, each right behind the one before.
 #[derive(Serialize, Deserialize)]
 struct StoredRows {
-    name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    /// In place of a name: a reader that knows rows by their names alone fails rather than reads it wrongly.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    from: Option<(String, u32)>,
     offset: u32,
-    /// Names or, where there is a count, what follows the row's name in each.
+    /// Names or, of several rows, what follows the row's name in each.
     seats: Vec<String>,
     removed: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    count: Option<u32>,
 }
 
 pub(super) fn serialize<S: Serializer>(rows: &[Row], serializer: S) -> Result<S::Ok, S::Error> {
@@ -26,7 +28,7 @@ pub(super) fn serialize<S: Serializer>(rows: &[Row], serializer: S) -> Result<S:
 pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Row>, D::Error> {
     let mut rows = Vec::new();
     for stored in Vec::<StoredRows>::deserialize(deserializer)? {
-        add_rows(&mut rows, stored).ok_or_else(|| D::Error::custom("rows without end or with bad names"))?;
+        add_rows(&mut rows, stored).ok_or_else(|| D::Error::custom("rows that are none"))?;
     }
     Ok(rows)
 }
@@ -36,15 +38,14 @@ fn stored(rows: &[Row]) -> Vec<StoredRows> {
     let mut rest = rows;
     while let [first, ..] = rest {
         let alike = alike(rest);
-        let seats = if alike > 1 { endings(first).unwrap_or_default() } else { names(first) };
-        stored.push(StoredRows {
-            name: first.name.clone(),
-            offset: first.offset,
-            seats: seats.into_iter().map(str::to_owned).collect(),
-            removed: first.removed,
-            // Rows are at most as many as bytes of the map.
-            count: u32::try_from(alike).ok().filter(|count| *count > 1),
-        });
+        let name = first.name.clone();
+        // Rows are at most as many as bytes of the map.
+        let (name, from, seats) = match (u32::try_from(alike), endings(first)) {
+            (Ok(count @ 2..), Some(endings)) => (None, Some((name, count)), endings),
+            _ => (Some(name), None, first.seats.iter().map(SeatName::as_str).collect()),
+        };
+        let seats = seats.into_iter().map(str::to_owned).collect();
+        stored.push(StoredRows { name, from, offset: first.offset, seats, removed: first.removed });
         rest = &rest[alike..];
     }
     stored
@@ -65,22 +66,19 @@ fn alike(rows: &[Row]) -> usize {
     1 + (1..).zip(others).take_while(is_next).count()
 }
 
-fn names(row: &Row) -> Vec<&str> {
-    row.seats.iter().map(SeatName::as_str).collect()
-}
-
 /// What follows the row's name in its seats' names.
 fn endings(row: &Row) -> Option<Vec<&str>> {
     row.seats.iter().map(|seat| seat.as_str().strip_prefix(row.name.as_str())).collect()
 }
 
 fn add_rows(rows: &mut Vec<Row>, stored: StoredRows) -> Option<()> {
-    let StoredRows { name, offset, seats, removed, count } = stored;
-    let Some(count) = count else {
+    let StoredRows { name, from, offset, seats, removed } = stored;
+    if let Some(name) = name {
         let seats = seats.into_iter().map(|seat| seat.parse().ok()).collect::<Option<_>>()?;
         rows.push(Row { name, offset, seats, removed });
         return Some(());
-    };
+    }
+    let (name, count) = from?;
     let numbered = Numbered::of(&name)?;
     let step = u32::try_from(seats.len()).ok()?.checked_add(1)?;
     if u64::from(offset) + u64::from(step) * u64::from(count) > u64::from(MAX_MAP_LENGTH) {

@@ -336,9 +336,10 @@ fn a_damaged_layout_is_refused_when_read() {
         (r#""map_length":11"#, r#""map_length":10"#),
         (r#""seats":["4A","4B"]"#, r#""seats":[]"#),
         (r#""seats":["A","B","C"]"#, r#""seats":["A","B","*"]"#),
-        (r#""count":2"#, r#""count":3"#),
-        (r#""count":2"#, r#""count":4294967295"#),
-        (r#""name":"1""#, r#""name":"R""#),
+        (r#"["1",2]"#, r#"["1",3]"#),
+        (r#"["1",2]"#, r#"["1",4294967295]"#),
+        (r#"["1",2]"#, r#"["R",2]"#),
+        (r#""from":"#, r#""for":"#),
     ] {
         assert!(json.contains(from), "{json}");
         assert!(Edition::from_json(&json.replacen(from, to, 1)).is_err(), "{from} → {to}");
@@ -353,7 +354,9 @@ fn rows_that_are_alike_are_stored_once_and_those_that_are_not_by_name() {
         assert_eq!(Edition::from_json(&json).unwrap(), edition, "{json}");
         let stored: serde_json::Value = serde_json::from_str(&json).unwrap();
         let rows = stored["layout"]["sections"][0]["places"]["Assigned"]["rows"].clone();
-        let row = |row: &serde_json::Value| (row["name"].as_str().unwrap().to_owned(), row["count"].as_u64());
+        let name =
+            |row: &serde_json::Value| row["name"].as_str().or(row["from"][0].as_str()).unwrap().to_owned();
+        let row = |row: &serde_json::Value| (name(row), row["from"][1].as_u64());
         rows.as_array().unwrap().iter().map(row).collect::<Vec<_>>()
     };
     let row = |name: &str, count| (name.to_owned(), count);
@@ -374,7 +377,7 @@ fn a_row_taken_off_sale_is_stored_apart_from_those_beside_it() {
 fn rows_are_read_as_they_were_stored_one_by_one() {
     let (edition, _) = Edition::first(one(vec![assigned("R", &[("1-2", "A-B")])]));
     let json = edition.to_json();
-    let run = r#"{"name":"1","offset":0,"seats":["A","B"],"removed":false,"count":2}"#;
+    let run = r#"{"from":["1",2],"offset":0,"seats":["A","B"],"removed":false}"#;
     let one_by_one = r#"{"name":"1","offset":0,"seats":["1A","1B"],"removed":false},{"name":"2","offset":3,"seats":["2A","2B"],"removed":false}"#;
     assert!(json.contains(run), "{json}");
     assert_eq!(Edition::from_json(&json.replacen(run, one_by_one, 1)).unwrap(), edition);
