@@ -14,6 +14,8 @@ local now_ms, token = ARGV[1], ARGV[2]
 local now = clock(now_ms)
 local field = read_line(meta, now, 'accounts')
 if not field then return { 'EVENT_NOT_FOUND' } end
+local answer = poll_in_line(waiting, remaining, token, field, now)
+if answer then return answer end
 local keys = { waiting = waiting, remaining = remaining, called = called, session = session, done = done,
   reservation = reservation, owners = owners, tickets = tickets }
 return poll(keys, token, field, now)

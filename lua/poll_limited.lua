@@ -18,6 +18,8 @@ local field = read_line(meta, now, 'accounts', 'joinsPerAddressPerSecond')
 if not field then return { 'EVENT_NOT_FOUND' } end
 local retry_after_ms = over_limit(poll_rate, field[10])
 if retry_after_ms then return { 'RATE_LIMIT', retry_after_ms } end
+local answer = poll_in_line(waiting, remaining, token, field, now)
+if answer then return answer end
 local keys = { waiting = waiting, remaining = remaining, called = called, session = session, done = done,
   reservation = reservation, owners = owners, tickets = tickets }
 return poll(keys, token, field, now)
