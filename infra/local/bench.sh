@@ -18,7 +18,7 @@ if [[ -n ${PEER:-} ]]; then
     infra/local/peer.sh install
     arguments+=(--peer "$(realpath "$PEER")")
 fi
-# The whole workspace, so that everything is built with one set of features: the functions and jari are measured too.
+# The whole workspace: the functions and jari are measured too.
 cargo build --profile "$profile" --workspace --bins --example empty
 mkdir -p "$target"
 exec "$target/$profile/bench" "${arguments[@]}"
