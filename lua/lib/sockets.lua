@@ -57,7 +57,8 @@ local function waiting_word(rank, message)
   return 'waiting:' .. (rank or 0) .. ':' .. ((message or '') == '' and '' or redis.sha1hex(message):sub(1, 8))
 end
 
--- Where a token stands, in full, the first further field of the line being `accounts`: place, places bought, {held, hold_expires_at, reservation_status}, the word for it.
+-- Where a token stands, in full: place, places bought, {held, hold_expires_at, reservation_status}, the word for it. The
+-- first further field of the line is `accounts`.
 local function stand(keys, token, line, now)
   local place = place_of(keys, token, line[1], now)
   local kind = place[1]

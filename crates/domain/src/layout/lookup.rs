@@ -122,6 +122,7 @@ impl Index {
     }
 }
 
+/// Every seat of these sections, by name.
 fn by_name(sections: &[Section], live: &[u32]) -> Vec<SeatAt> {
     let mut seats = Vec::new();
     for section in live.iter().filter_map(|number| sections.get(*number as usize)) {

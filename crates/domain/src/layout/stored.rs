@@ -57,7 +57,7 @@ fn alike(rows: &[Row]) -> usize {
     let (Some(endings), Some(numbered)) = (endings(first), Numbered::of(&first.name)) else { return 1 };
     let mut offset = first.offset;
     let is_next = |(number, row): &(u32, &Row)| {
-        offset += first.length() + 1;
+        offset = offset.saturating_add(first.length()).saturating_add(1);
         row.offset == offset
             && row.removed == first.removed
             && numbered.plus(*number).is_some_and(|name| name == row.name)
