@@ -192,6 +192,7 @@ impl fmt::Display for Key<'_> {
             KeyName::Reservation => part(f, keys.reservation.map(ReservationId::uuid)),
             KeyName::Payment => part(f, keys.payment.map(PaymentId::digest)),
             KeyName::Idempotency => {
+                debug_assert!(keys.token.is_some());
                 part(f, keys.token)?;
                 f.write_str(":")?;
                 f.write_str(keys.idempotency.unwrap_or_default())
