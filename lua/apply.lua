@@ -17,6 +17,7 @@ local field_count, stock_count, removed_count = tonumber(ARGV[9]), tonumber(ARGV
 --@include clock
 --@include seats
 --@include replication
+--@include padding
 
 local now = clock(now_ms)
 local keys = { map = map, stock = stock, remaining = remaining, holds = holds, due = due, journal = journal }
@@ -50,7 +51,7 @@ if not current[1] then
   if id then redis.call('HSET', meta, 'replicationId', id) end
   redis.call('SET', remaining, 0)
 end
-redis.call('HSET', meta, 'version', version, unpack(ARGV, fields_at, stock_at - 1))
+redis.call('HSET', meta, 'padding', PADDING, 'version', version, unpack(ARGV, fields_at, stock_at - 1))
 -- Until people move, the pace that is seen is the one that was set.
 redis.call('HSETNX', meta, 'pace', redis.call('HGET', meta, 'perSecond'))
 redis.call('SET', definition_key, definition)

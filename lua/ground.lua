@@ -11,14 +11,15 @@ local now_ms, version, epoch, number, head_score, net = ARGV[1], ARGV[2], ARGV[3
 local definition, seats, total = ARGV[7], ARGV[8], ARGV[9]
 local field_count, stock_count = tonumber(ARGV[10]), tonumber(ARGV[11])
 --@include clock
+--@include padding
 
 local now = clock(now_ms)
 local known = redis.call('HMGET', meta, 'status', 'version')
 if known[1] or (known[2] and known[2] ~= version) then return { 'CONFLICT', tonumber(known[2] or 0) } end
 -- Places that were put back already stay as they are.
 if not known[2] then
-  redis.call('HSET', meta, 'version', version, 'credit', '0', 'callCredit', '0', 'clock', now, 'createdAt', now,
-    'totalSeats', total, unpack(ARGV, 12, 11 + 2 * field_count))
+  redis.call('HSET', meta, 'padding', PADDING, 'version', version, 'credit', '0', 'callCredit', '0', 'clock', now,
+    'createdAt', now, 'totalSeats', total, unpack(ARGV, 12, 11 + 2 * field_count))
   redis.call('HSET', meta, 'pace', redis.call('HGET', meta, 'perSecond'))
   redis.call('SET', definition_key, definition)
   redis.call('SET', map, seats)

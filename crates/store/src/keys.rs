@@ -3,7 +3,7 @@
 //! | name | key | type | holds |
 //! |---|---|---|---|
 //! | – | `ticket:events` | SET | event ids, the one key outside a hash tag |
-//! | meta | `ticket:{E}:meta` | HASH | status, times, rules, version, epoch, replication id, since when it recovers, admission credit and clock (its last tick), when it was last relayed, head score, net, pace factor, whether joins are refused |
+//! | meta | `ticket:{E}:meta` | HASH, by the padding a hash table | status, times, rules, version, epoch, replication id, since when it recovers, admission credit and clock (its last tick), when it was last relayed, head score, net, pace factor, whether joins are refused |
 //! | definition | `ticket:{E}:definition` | STRING | the edition: the checked sale and where its places lie, JSON |
 //! | sequence | `ticket:{E}:queue:seq` | STRING | last ticket number |
 //! | waiting | `ticket:{E}:queue:waiting` | ZSET | token → score |
