@@ -20,7 +20,8 @@
 --            PURCHASE_LIMIT_EXCEEDED limit used requested
 --            AGAIN: more holds were due than one step gives back; the same call goes on
 --            SOLD_OUT free
---            BOOKED stream_id remaining field, value, …: a repeat has no stream id
+--            BOOKED stream_id remaining fields: names and values, each on a line; a repeat has an array of them, and no
+--            stream id
 -- COMPLEXITY O(seats held); count: O(seats of the section)
 local meta, called, active, session, done, map = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local stock, remaining, holds, due = KEYS[7], KEYS[8], KEYS[9], KEYS[10]
@@ -146,4 +147,4 @@ stir(sockets_due, { token })
 local stream_id = record(journal, 'BOOKED', epoch, at, unpack(fields))
 -- A replay must not bring the fact again.
 if asked ~= '' then repeated(fields) end
-return booked(stream_id .. '/' .. epoch, fields)
+return booked(stream_id .. '/' .. epoch, table.concat(fields, '\n'))

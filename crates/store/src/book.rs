@@ -84,7 +84,7 @@ impl Store {
     ) -> Result<(Option<Stamp>, Booked), StoreError> {
         let stamp = Stamp::of(reply)?;
         let remaining_seats = reply.count()?;
-        let fields = reply.array()?.pairs()?;
+        let fields = reply.fields()?;
         let reservation = self.named(fields, edition).await?;
         Ok((stamp, Booked { reservation, remaining_seats }))
     }

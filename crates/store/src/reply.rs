@@ -149,6 +149,21 @@ impl Reply {
         Ok(pairs)
     }
 
+    /// A reservation's fields: one text with a line for each name and each value, none of which has a line break in it,
+    /// or an array.
+    pub(crate) fn fields(&mut self) -> Result<Vec<(String, String)>, StoreError> {
+        if matches!(self.values.as_slice().first(), Some(Value::Array(_))) {
+            return self.array()?.pairs();
+        }
+        let text = self.text()?;
+        let mut lines = text.split('\n').map(str::to_owned);
+        let mut fields = Vec::new();
+        while let Some(name) = lines.next() {
+            fields.push((name, lines.next().ok_or_else(|| self.malformed("a field without a value"))?));
+        }
+        Ok(fields)
+    }
+
     /// The rest, each parsed.
     pub(crate) fn rest<T: std::str::FromStr>(&mut self) -> Result<Vec<T>, StoreError> {
         (0..self.left()).map(|_| self.parsed()).collect()
