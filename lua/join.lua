@@ -19,6 +19,7 @@ local now_ms, token, drawn_score, account = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 --@include limit
 --@include view
 --@include enter
+--@include waiting
 --@include epoch
 
 local now = clock(now_ms)
@@ -38,7 +39,7 @@ local keys = { meta = meta, sequence = sequence, waiting = waiting, accounts = a
 -- Who waits already gets the place that it has.
 local function same(word, known, score)
   local view = view_of(field, now, waiting, remaining)
-  return { word, number_of(score, pre_queue), view, unpack(waiting_place(keys, known, score, status)) }
+  return { word, number_of(score, pre_queue), view, waiting_of(waiting, known, score, status) }
 end
 
 if account ~= '' then
@@ -64,6 +65,6 @@ field[4] = watch_epoch(keys, field[4], nil, field[13], now)
 local number, score = enter(keys, token, account, drawn_score, status, pre_queue, field[4], now)
 if not number then return same('JOINED', token, redis.call('ZSCORE', waiting, token)) end
 local view, total = view_of(field, now, waiting, remaining)
-if status == 'UPCOMING' then return { 'JOINED', number, view, unpack(waiting_place(keys, token, score, status)) } end
+if status == 'UPCOMING' then return { 'JOINED', number, view, waiting_of(waiting, token, score, status) } end
 -- Nobody stands behind the newest number.
 return { 'JOINED', number, view, 'WAITING', score, total }

@@ -11,7 +11,7 @@ local reservation, owners, tickets, poll_rate = KEYS[7], KEYS[8], KEYS[9], KEYS[
 local now_ms, token = ARGV[1], ARGV[2]
 --@include clock
 --@include limit
---@include poll
+--@include in_line
 
 local now = clock(now_ms)
 local field = read_line(meta, now, 'accounts', 'joinsPerAddressPerSecond')
@@ -20,6 +20,8 @@ local retry_after_ms = over_limit(poll_rate, field[10])
 if retry_after_ms then return { 'RATE_LIMIT', retry_after_ms } end
 local answer = poll_in_line(waiting, remaining, token, field, now)
 if answer then return answer end
+-- Only now, for Lua makes every function anew at each run.
+--@include poll
 local keys = { waiting = waiting, remaining = remaining, called = called, session = session, done = done,
   reservation = reservation, owners = owners, tickets = tickets }
 return poll(keys, token, field, now)

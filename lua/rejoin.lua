@@ -45,19 +45,19 @@ local status, pre_queue = field[1], field[10]
 local keys = { meta = meta, sequence = sequence, waiting = waiting, called = called, active = active,
   session = session, done = done, accounts = accounts, owners = owners, left = left, journal = journal }
 
-local function answer(outcome, number, place)
-  local view = view_of(field, now, waiting, remaining)
-  return { outcome, number, view, unpack(place) }
+-- What follows is the place.
+local function answer(outcome, number, ...)
+  return { outcome, number, view_of(field, now, waiting, remaining), ... }
 end
 
-local function known(score, place)
-  return answer('KNOWN', number_of(score, pre_queue), place)
+local function known(score, ...)
+  return answer('KNOWN', number_of(score, pre_queue), ...)
 end
 
 local function enter_at_the_end(outcome, entering, owner, drawn)
   field[4] = watch_epoch(keys, field[4], nil, field[14], now)
   local number, score = enter(keys, entering, owner, drawn, status, pre_queue, field[4], now)
-  return answer(outcome, number, waiting_place(keys, entering, score, status))
+  return answer(outcome, number, waiting_of(waiting, entering, score, status))
 end
 
 -- Leave the active set if the tick has not tidied it yet, with the fact that the tick would have written.
@@ -86,7 +86,7 @@ local function restore(score)
   end
   record(journal, 'USER_ENTER_QUEUE', field[4], now, unpack(fact))
   stir(sockets_due, { token })
-  return known(score, waiting_place(keys, token, score, status))
+  return known(score, waiting_of(waiting, token, score, status))
 end
 
 local place = place_of(keys, token, status == 'CLOSED' and 'OPEN' or status, now)
@@ -94,18 +94,18 @@ if place[1] == 'BOOKED' then return { 'ALREADY_BOOKED', place[2] } end
 local owner = redis.call('HGET', owners, token)
 if owner and account ~= '' and owner ~= account then return { 'ANOTHER_ACCOUNT' } end
 if status == 'CLOSED' then return { 'EVENT_CLOSED' } end
-if place[1] == 'WAITING' then return known(redis.call('ZSCORE', waiting, token), place) end
-if place[1] == 'ACTIVE' then return known(redis.call('HGET', session, 'score'), place) end
+if place[1] == 'WAITING' then return known(redis.call('ZSCORE', waiting, token), unpack(place)) end
+if place[1] == 'ACTIVE' then return known(redis.call('HGET', session, 'score'), unpack(place)) end
 local call = read_call(called, token)
 if place[1] == 'CALLED' then
   local rules = { active_ms = tonumber(field[12]), closes_at = tonumber(field[13]), epoch = field[4] }
-  return known(call.score, { 'ACTIVE', claim(keys, call, token, now, rules) })
+  return known(call.score, 'ACTIVE', claim(keys, call, token, now, rules))
 end
 if place[1] == 'NOT_FOUND' then
   if account == '' and field[11] == '1' then return { 'ACCOUNT_REQUIRED' } end
   if status == 'UPCOMING' and pre_queue == 'closed' then return { 'NOT_OPEN', field[2] } end
   local score = redis.call('ZSCORE', waiting, new_token)
-  if score then return answer('JOINED', false, waiting_place(keys, new_token, score, status)) end
+  if score then return answer('JOINED', false, waiting_of(waiting, new_token, score, status)) end
   local elsewhere = account ~= '' and redis.call('HGET', accounts, account)
   if elsewhere and elsewhere ~= token then return { 'ELSEWHERE', elsewhere } end
   local lost = lost_score()
@@ -130,4 +130,4 @@ redis.call('ZADD', waiting, call.score, token)
 redis.call('HSET', called, token, call.score .. ':0:' .. call.called_at .. ':1')
 field[6] = redis.call('HINCRBY', meta, 'net', -1)
 record(journal, 'USER_ENTER_QUEUE', field[4], now, 'token', token, 'score', call.score)
-return known(call.score, waiting_place(keys, token, call.score, status))
+return known(call.score, waiting_of(waiting, token, call.score, status))

@@ -31,9 +31,3 @@ local function number_of(score, pre_queue)
   if pre_queue == 'shuffle' then return number > AFTER_THE_DRAW and number - AFTER_THE_DRAW end
   return number
 end
-
--- A waiting token's part of an answer. Before the opening nothing tells the place.
-local function waiting_place(keys, token, score, status)
-  if status == 'UPCOMING' then return { 'WAITING', 0, false } end
-  return { 'WAITING', score, redis.call('ZRANK', keys.waiting, token) + 1 }
-end

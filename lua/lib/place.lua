@@ -1,15 +1,12 @@
 --@include call
+--@include waiting
 -- Where a token stands: {'WAITING', score, rank}, {'CALLED'}, {'ACTIVE', expires_at, account}, {'BOOKED', reservation},
 -- {'EXPIRED', reentry} or {'NOT_FOUND'}. Most callers wait: that is looked at first, and who waits is nothing else.
 local REENTRY_MS = 600000
 
 local function place_of(keys, token, status, now)
   local score = redis.call('ZSCORE', keys.waiting, token)
-  if score then
-    if status == 'CLOSED' then return { 'EXPIRED', 0 } end
-    if status == 'UPCOMING' then return { 'WAITING', 0, false } end
-    return { 'WAITING', score, redis.call('ZRANK', keys.waiting, token) + 1 }
-  end
+  if score then return { waiting_of(keys.waiting, token, score, status) } end
   local reservation = redis.call('GET', keys.done)
   if reservation then return { 'BOOKED', reservation } end
   local field = redis.call('HMGET', keys.session, 'expiresAt', 'account')

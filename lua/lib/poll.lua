@@ -21,11 +21,3 @@ local function poll(keys, token, field, now)
   local place = place_of(keys, token, field[1], now)
   return { 'POLLED', tickets_of(keys, token, place, field[9]), view, unpack(place) }
 end
-
--- The same, as most polls are: of a token that waits in a sale that has no accounts. Nil for any other.
-local function poll_in_line(waiting, remaining, token, field, now)
-  local score = (field[1] == 'OPEN' or field[1] == 'PAUSED') and not field[9] and redis.call('ZSCORE', waiting, token)
-  if not score then return nil end
-  local view = view_of(field, now, waiting, remaining)
-  return { 'POLLED', 0, view, 'WAITING', score, redis.call('ZRANK', waiting, token) + 1 }
-end
