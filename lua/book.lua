@@ -117,7 +117,7 @@ local amount = 0
 for _, item in ipairs(items) do amount = amount + item.price * item.count end
 local seat_count = count_items(items)
 -- As text from here on: Redis would make one of a number at each use.
-local at, status, due_at = tostring(now), 'CONFIRMED', ''
+local at, status, due_at = digits(now), 'CONFIRMED', ''
 if field[9] == 'deferred' then
   status = 'PENDING_PAYMENT'
   due_at = field[10] and tonumber(field[10]) or now + field[11]
@@ -125,7 +125,7 @@ if field[9] == 'deferred' then
   redis.call('ZADD', payment_reminders, reminder(now, due_at), reservation_id)
 end
 local fields = { 'id', reservation_id, 'token', token, 'status', status, 'version', '1', 'items', format_items(items),
-  'seatCount', tostring(seat_count), 'amount', tostring(amount), 'currency', field[12], 'createdAt', at,
+  'seatCount', digits(seat_count), 'amount', digits(amount), 'currency', field[12], 'createdAt', at,
   'updatedAt', at, 'paymentDueAt', tostring(due_at), 'request', request }
 if live.account then
   fields[#fields + 1] = 'account'
@@ -135,9 +135,9 @@ if live.account then
 end
 local known_until = math.max(closes_at, tonumber(due_at) or 0) + DAY_MS
 redis.call('HSET', reservation, unpack(fields))
-redis.call('PEXPIREAT', reservation, known_until)
+redis.call('PEXPIREAT', reservation, digits(known_until))
 redis.call('ZADD', reservations, at, reservation_id)
-redis.call('SET', done, reservation_id, 'PXAT', closes_at + DAY_MS)
+redis.call('SET', done, reservation_id, 'PXAT', digits(closes_at + DAY_MS))
 redis.call('HSET', session, 'state', 'BOOKED')
 if live.request or live.hold_expires_at or live.items ~= '' then
   redis.call('HDEL', session, 'items', 'holdExpiresAt', 'request', 'requestItem')

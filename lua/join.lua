@@ -62,7 +62,7 @@ if was_called or is_full then
   return { 'JOURNAL_FULL' }
 end
 field[4] = watch_epoch(keys, field[4], nil, field[13], now)
-local number, score = enter(keys, token, account, drawn_score, status, pre_queue, field[4], now)
+local number, score = enter(keys, token, account, drawn_score, status, pre_queue, field[4], digits(now))
 if not number then return same('JOINED', token, redis.call('ZSCORE', waiting, token)) end
 local view, total = view_of(field, now, waiting, remaining)
 if status == 'UPCOMING' then return { 'JOINED', number, view, waiting_of(waiting, token, score, status) } end

@@ -1,3 +1,4 @@
+--@include digits
 --@include items
 --@include journal
 -- The map has one byte a seat: free, held, sold; `x` took it off sale, `/` ends a row.
@@ -32,13 +33,14 @@ end
 
 -- Move `count` places of a section out of (negative) or into (positive) what is free.
 local function move_stock(keys, section, count)
-  redis.call('HINCRBY', keys.stock, section, count)
-  redis.call('INCRBY', keys.remaining, count)
+  local change = digits(count)
+  redis.call('HINCRBY', keys.stock, section, change)
+  redis.call('INCRBY', keys.remaining, change)
 end
 
 -- Every change of places moves the sequence that seat maps carry.
 local function changed_places(keys)
-  redis.call('HINCRBY', keys.stock, 'sequence', 1)
+  redis.call('HINCRBY', keys.stock, 'sequence', '1')
 end
 
 -- The names under which an item's places stand in `holds` and `due`.

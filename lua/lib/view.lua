@@ -1,3 +1,4 @@
+--@include digits
 --@include standing
 -- What every answer shows of the line, as meta has it, but for the first, which is how the sale stands: status, opensAt,
 -- closesAt, epoch, headScore, net, pace, message; then the further meta fields asked for. Nil where the event is unknown.
@@ -13,6 +14,6 @@ end
 -- it. One text, for each value of a reply costs Redis and its reader as much as a few more words. Also the total alone.
 local function view_of(field, now, waiting, remaining)
   local total, pace = redis.call('ZCARD', waiting), field[1] == 'PAUSED' and '0' or field[7]
-  return now .. ' ' .. field[1] .. ' ' .. field[2] .. ' ' .. field[4] .. ' ' .. field[5] .. ' ' .. field[6] .. ' ' ..
-    total .. ' ' .. (redis.call('GET', remaining) or 0) .. ' ' .. pace .. ' ' .. (field[8] or ''), total
+  return digits(now) .. ' ' .. field[1] .. ' ' .. field[2] .. ' ' .. field[4] .. ' ' .. field[5] .. ' ' .. field[6] .. ' ' ..
+    digits(total) .. ' ' .. (redis.call('GET', remaining) or 0) .. ' ' .. pace .. ' ' .. (field[8] or ''), total
 end
