@@ -130,7 +130,7 @@ async fn book() {
     let tokens = seated(&app).await;
     let request =
         |at: usize| Call::new("POST", "/api/booking").json(&json!({ "token": tokens[at], "seatCount": 2 }));
-    check(&app, &redis, 258_600, &requests(request));
+    check(&app, &redis, 218_200, &requests(request));
 }
 
 /// Four seats of a row.
