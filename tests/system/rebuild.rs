@@ -48,6 +48,11 @@ impl Sale {
         self.ask(&command("ZRANGE", &[&self.key(KeyName::Waiting), "0", "-1", "WITHSCORES"])).await
     }
 
+    /// How Redis keeps what every request asks for a dozen fields of.
+    async fn encoding(&self) -> String {
+        self.ask(&command("OBJECT", &["ENCODING", &self.key(KeyName::Meta)])).await
+    }
+
     async fn status(&self, token: &str) -> Value {
         self.app.poll(token).await.data()["status"].clone()
     }
@@ -76,6 +81,7 @@ async fn a_sale_of_which_redis_knows_nothing_is_back_in_its_order() {
     app.leave(&left).await.data();
     write_journal(app, &sale.database.records).await;
     let line = sale.line().await;
+    assert_eq!(sale.encoding().await, "hashtable");
     let before = app.store.event_state(&app.event).await.expect("redis answers").expect("known");
     let reservations = app.store.reservations(&app.event).await.expect("redis answers");
 
@@ -86,6 +92,7 @@ async fn a_sale_of_which_redis_knows_nothing_is_back_in_its_order() {
     assert_eq!((report.waiting, report.reservations.restored), (line.len() as u64, 3));
 
     assert_eq!(sale.line().await, line, "order and scores");
+    assert_eq!(sale.encoding().await, "hashtable");
     let after = app.store.event_state(&app.event).await.expect("redis answers").expect("known");
     assert!(after.edition.version > before.edition.version && after.view.epoch > before.view.epoch);
     assert_eq!((after.view.head_score, after.view.net), (before.view.head_score, before.view.net));
