@@ -62,9 +62,12 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: Arguments, output: &mut Output) -> anyhow::Result<Ending> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.context("cannot start the runtime")?;
     let Arguments { system, command } = arguments;
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    if let Command::Serve(_) = command {
+        runtime.worker_threads(cores_beside_redis());
+    }
+    let runtime = runtime.enable_all().build().context("cannot start the runtime")?;
     runtime.block_on(async {
         match command {
             Command::Serve(serve) => system::serve(system, serve).await,
@@ -81,6 +84,11 @@ fn run(arguments: Arguments, output: &mut Output) -> anyhow::Result<Ending> {
             Command::Keygen(arguments) => keygen::run(&arguments, output),
         }
     })
+}
+
+/// Redis works on one core; a server's threads on that one too would only take turns with it.
+fn cores_beside_redis() -> usize {
+    std::thread::available_parallelism().map_or(1, |cores| cores.get().saturating_sub(1).max(1))
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
