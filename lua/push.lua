@@ -39,11 +39,10 @@ end
 -- A waiting or called token's place, the word for it, when it is looked at next, and whether it is told again though
 -- it was told: a called one is until it comes, for its time runs. Any other token's place is for `tell`.
 local function look(token, score, call)
-  if score and status == 'CLOSED' then return { 'EXPIRED', 0 }, 'expired:0', '+inf', false end
   if score then
-    local rank = status ~= 'UPCOMING' and redis.call('ZRANK', waiting, token) + 1
-    local place = { 'WAITING', rank and tonumber(score) or 0, rank }
-    return place, waiting_word(rank, message), next_look(token, rank), false
+    local place = { waiting_of(waiting, token, score, status) }
+    if place[1] == 'EXPIRED' then return place, 'expired:0', '+inf', false end
+    return place, waiting_word(place[3], message), next_look(token, place[3]), false
   end
   local claim_by = call and tonumber(call:match('^%d+:(%d+):'))
   if claim_by and claim_by > now and status ~= 'CLOSED' then return { 'CALLED' }, 'ready', now + called_ms, true end
