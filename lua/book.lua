@@ -1,7 +1,7 @@
 -- book: sell what is held, or so many places of a section; the session ends with it.
 --
 -- KEYS       meta called active session done map stock remaining holds due reservation reservations payment_due
---            payment_reminders accounts owners tickets idempotency journal sockets_due sockets_refused
+--            payment_reminders accounts tickets idempotency journal sockets_due sockets_refused
 -- ARGV       now_ms version token reservation_id request asked mode section price count offset length …: asked is the
 --            digest of a request with an Idempotency-Key
 --            mode held: nothing follows and any version will do; general | count: as in hold
@@ -26,8 +26,8 @@
 local meta, called, active, session, done, map = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local stock, remaining, holds, due = KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local reservation, reservations, payment_due, payment_reminders = KEYS[11], KEYS[12], KEYS[13], KEYS[14]
-local accounts, owners, tickets, idempotency, journal = KEYS[15], KEYS[16], KEYS[17], KEYS[18], KEYS[19]
-local sockets_due, sockets_refused = KEYS[20], KEYS[21]
+local accounts, tickets, idempotency, journal = KEYS[15], KEYS[16], KEYS[17], KEYS[18]
+local sockets_due, sockets_refused = KEYS[19], KEYS[20]
 local now_ms, version, token, reservation_id, request = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local asked, mode, section, price, count = ARGV[6], ARGV[7], ARGV[8], ARGV[9], tonumber(ARGV[10])
 --@include clock
@@ -48,7 +48,7 @@ local field = redis.call('HMGET', meta, 'status', 'opensAt', 'closesAt', 'versio
   'recoveringSince', 'replicationId')
 if not field[1] then return { 'EVENT_NOT_FOUND' } end
 local keys = { called = called, active = active, session = session, done = done, map = map, stock = stock,
-  remaining = remaining, holds = holds, due = due, accounts = accounts, owners = owners, journal = journal }
+  remaining = remaining, holds = holds, due = due, accounts = accounts, journal = journal }
 
 local function booked(stream_id, fields)
   return { 'BOOKED', stream_id, tonumber(redis.call('GET', remaining)), fields }
@@ -131,7 +131,7 @@ if live.account then
   fields[#fields + 1] = 'account'
   fields[#fields + 1] = live.account
   redis.call('HINCRBY', tickets, live.account, seat_count)
-  give_up_place(keys, token)
+  give_up_place(accounts, token)
 end
 local known_until = math.max(closes_at, tonumber(due_at) or 0) + DAY_MS
 redis.call('HSET', reservation, unpack(fields))

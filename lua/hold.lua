@@ -1,6 +1,6 @@
 -- hold: keep places for a token, all or none.
 --
--- KEYS       meta called active session done map stock remaining holds due owners tickets idempotency journal
+-- KEYS       meta called active session done map stock remaining holds due accounts tickets idempotency journal
 --            sockets_due sockets_refused
 -- ARGV       now_ms version token request asked section price mode count place …: asked is the digest of a request with an
 --            Idempotency-Key
@@ -25,7 +25,7 @@
 -- COMPLEXITY O(seats asked for); count, best: O(seats of the section)
 local meta, called, active, session, done, map = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local stock, remaining, holds, due = KEYS[7], KEYS[8], KEYS[9], KEYS[10]
-local owners, tickets, idempotency, journal = KEYS[11], KEYS[12], KEYS[13], KEYS[14]
+local accounts, tickets, idempotency, journal = KEYS[11], KEYS[12], KEYS[13], KEYS[14]
 local sockets_due, sockets_refused = KEYS[15], KEYS[16]
 local now_ms, version, token, request, asked = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local section, price, mode, count = ARGV[6], ARGV[7], ARGV[8], tonumber(ARGV[9])
@@ -50,7 +50,7 @@ if field[5] == '1' then return { 'MAINTENANCE' } end
 if is_recovering(field[10], field[11]) then return { 'RECOVERING' } end
 local epoch = field[6]
 local keys = { called = called, active = active, session = session, done = done, map = map, stock = stock,
-  remaining = remaining, holds = holds, due = due, owners = owners, journal = journal }
+  remaining = remaining, holds = holds, due = due, accounts = accounts, journal = journal }
 local live, refusal = live_session(keys, token, now,
   { active_ms = tonumber(field[7]), closes_at = tonumber(field[3]), epoch = epoch })
 local function refused(why) return tell_refusal(sockets_due, sockets_refused, token, why) end

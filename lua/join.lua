@@ -1,7 +1,7 @@
 -- join: take a new place in the line; an account that has one gets that.
 --
--- KEYS       meta sequence waiting remaining called join_rate accounts owners journal
--- ARGV       now_ms token drawn_score account: empty where none was proven
+-- KEYS       meta sequence waiting remaining called join_rate accounts journal
+-- ARGV       now_ms token drawn_score account: empty where none was proven, else the token is made for it
 -- OUTCOMES   EVENT_NOT_FOUND
 --            RATE_LIMIT retry_after_ms
 --            EVENT_CLOSED
@@ -13,7 +13,7 @@
 --            JOINED ticket_number view place; a repeat of a drawn place, or of one that was called since, has no number
 -- COMPLEXITY O(log n) in the line
 local meta, sequence, waiting, remaining = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local called, join_rate, accounts, owners, journal = KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local called, join_rate, accounts, journal = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local now_ms, token, drawn_score, account = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 --@include clock
 --@include limit
@@ -33,8 +33,7 @@ if status == 'CLOSED' then return { 'EVENT_CLOSED' } end
 if account == '' and field[11] == '1' then return { 'ACCOUNT_REQUIRED' } end
 if status == 'UPCOMING' and pre_queue == 'closed' then return { 'NOT_OPEN', field[2] } end
 
-local keys = { meta = meta, sequence = sequence, waiting = waiting, accounts = accounts, owners = owners,
-  journal = journal }
+local keys = { meta = meta, sequence = sequence, waiting = waiting, accounts = accounts, journal = journal }
 
 -- Who waits already gets the place that it has.
 local function same(word, known, score)
@@ -43,7 +42,7 @@ local function same(word, known, score)
 end
 
 if account ~= '' then
-  local known = redis.call('HGET', accounts, account)
+  local known = place_of_account(accounts, token, account)
   if known and known ~= token then
     local score = redis.call('ZSCORE', waiting, known)
     if not score then return { 'ELSEWHERE', known } end

@@ -1,6 +1,6 @@
 -- leave: give up a place or a session; held seats and the slot are free at once.
 --
--- KEYS       meta waiting called active session done map stock remaining holds due leave_rate accounts owners left
+-- KEYS       meta waiting called active session done map stock remaining holds due leave_rate accounts left
 --            journal sockets_due
 -- ARGV       now_ms token limit
 -- OUTCOMES   EVENT_NOT_FOUND
@@ -9,8 +9,8 @@
 -- COMPLEXITY O(log n) in the line, O(seats held)
 local meta, waiting, called, active, session, done = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local map, stock, remaining, holds, due = KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
-local leave_rate, accounts, owners, left = KEYS[12], KEYS[13], KEYS[14], KEYS[15]
-local journal, sockets_due = KEYS[16], KEYS[17]
+local leave_rate, accounts, left = KEYS[12], KEYS[13], KEYS[14]
+local journal, sockets_due = KEYS[15], KEYS[16]
 local now_ms, token, limit = ARGV[1], ARGV[2], ARGV[3]
 --@include clock
 --@include limit
@@ -24,7 +24,7 @@ local epoch = redis.call('HGET', meta, 'epoch')
 if not epoch then return { 'EVENT_NOT_FOUND' } end
 local retry_after_ms = over_limit(leave_rate, limit)
 if retry_after_ms then return { 'RATE_LIMIT', retry_after_ms } end
-local keys = { accounts = accounts, owners = owners, map = map, stock = stock, remaining = remaining, holds = holds, due = due, journal = journal }
+local keys = { map = map, stock = stock, remaining = remaining, holds = holds, due = due, journal = journal }
 
 local function leave()
   if redis.call('ZREM', waiting, token) == 1 then
@@ -53,7 +53,7 @@ local function leave()
 end
 
 if not leave() then return { 'LEFT', 0 } end
-give_up_place(keys, token)
+give_up_place(accounts, token)
 -- Its key, which may outlive a loss of Redis, restores nothing.
 redis.call('SADD', left, token)
 stir(sockets_due, { token })

@@ -1,15 +1,16 @@
 -- line: put back places of a line that is being laid out anew. Repeating a call changes nothing.
 --
--- KEYS       meta waiting called active left accounts owners
--- ARGV       waiting_count called_count left_count owner_count score token … token call until … token … token account …:
+-- KEYS       meta waiting called active left accounts
+-- ARGV       waiting_count called_count left_count account_count score token … token call until … token … token account …:
 --            until is when a visit that goes on ends, empty for one that is over
 -- OUTCOMES   CONFLICT: the event is in place, or not laid out at all
 --            PLACED
 -- COMPLEXITY O(k log n) for k places, at most 1 000
 local meta, waiting, called, active, left = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local accounts, owners = KEYS[6], KEYS[7]
+local accounts = KEYS[6]
 local waiting_count, called_count = tonumber(ARGV[1]), tonumber(ARGV[2])
-local left_count, owner_count = tonumber(ARGV[3]), tonumber(ARGV[4])
+local left_count, account_count = tonumber(ARGV[3]), tonumber(ARGV[4])
+--@include account
 
 local field = redis.call('HMGET', meta, 'status', 'version')
 if field[1] or not field[2] then return { 'CONFLICT' } end
@@ -27,13 +28,9 @@ if left_count > 0 then
   redis.call('SADD', left, unpack(ARGV, at, at + left_count - 1))
   at = at + left_count
 end
-if owner_count > 0 then
-  local places = {}
-  for owner = at, at + 2 * owner_count - 1, 2 do
-    places[#places + 1], places[#places + 2] = ARGV[owner + 1], ARGV[owner]
-  end
-  redis.call('HSET', owners, unpack(ARGV, at, at + 2 * owner_count - 1))
-  redis.call('HSET', accounts, unpack(places))
-  redis.call('HSET', meta, 'accounts', '1')
+local keys = { meta = meta, accounts = accounts }
+for _ = 1, account_count do
+  take_place(keys, ARGV[at], ARGV[at + 1])
+  at = at + 2
 end
 return { 'PLACED' }

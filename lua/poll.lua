@@ -1,12 +1,12 @@
 -- poll: where a token stands. Read-only, for callers whose key is good.
 --
--- KEYS       meta waiting remaining called session done reservation owners tickets
+-- KEYS       meta waiting remaining called session done reservation accounts tickets
 -- ARGV       now_ms token
 -- OUTCOMES   EVENT_NOT_FOUND
 --            POLLED tickets view place
 -- COMPLEXITY O(log n) in the line
 local meta, waiting, remaining, called, session, done = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
-local reservation, owners, tickets = KEYS[7], KEYS[8], KEYS[9]
+local reservation, accounts, tickets = KEYS[7], KEYS[8], KEYS[9]
 local now_ms, token = ARGV[1], ARGV[2]
 --@include clock
 --@include in_line
@@ -19,5 +19,5 @@ if answer then return answer end
 -- Only now, for Lua makes every function anew at each run.
 --@include poll
 local keys = { waiting = waiting, remaining = remaining, called = called, session = session, done = done,
-  reservation = reservation, owners = owners, tickets = tickets }
+  reservation = reservation, accounts = accounts, tickets = tickets }
 return poll(keys, token, field, now)

@@ -1,7 +1,7 @@
 -- push: whose sockets are to be told something now, and what, as far as the line alone tells. Whoever is looked at is
 -- looked at again after the interval of its rank; a step that changes a token's standing makes it due at once.
 --
--- KEYS       meta waiting remaining called sockets sockets_due sockets_refused owners tickets
+-- KEYS       meta waiting remaining called sockets sockets_due sockets_refused accounts tickets
 -- ARGV       now_ms count called_ms settled_ms rank interval_ms …: the first rank that is passed decides
 -- OUTCOMES   EVENT_NOT_FOUND
 --            PUSHES more following view notice …: more is 1 where another call at once would go on; following counts
@@ -10,7 +10,7 @@
 -- COMPLEXITY O(k log n) for k ≤ count tokens
 local meta, waiting, remaining, called = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local sockets, sockets_due, sockets_refused = KEYS[5], KEYS[6], KEYS[7]
-local owners, tickets = KEYS[8], KEYS[9]
+local accounts, tickets = KEYS[8], KEYS[9]
 local now_ms, count, called_ms, settled_ms = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 --@include clock
 --@include view
@@ -64,7 +64,7 @@ if #tokens > 0 then
     local last, listeners = (entries[at] or 'left '):match('^(%S+) (.*)$')
     local is_new = is_told_again or word ~= last
     if is_new or refusals[at] then
-      local account = place and field[9] and redis.call('HGET', owners, token)
+      local account = place and field[9] and account_of(accounts, token)
       notices[#notices + 1] = { token, listeners, is_new and place, refusals[at], bought_by(tickets, account) }
     end
     if word and word ~= last then

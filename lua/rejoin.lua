@@ -1,9 +1,8 @@
 -- rejoin: come back to a place after a reload, a lapse or an expiry; an unknown token takes a new place.
 --
--- KEYS       meta sequence waiting remaining called active session done join_rate accounts owners left journal
---            sockets_due
+-- KEYS       meta sequence waiting remaining called active session done join_rate accounts left journal sockets_due
 -- ARGV       now_ms token drawn_score new_token new_drawn_score account counted key_epoch key_score key_number:
---            account is empty where none was proven, counted 1 where the address' limit has counted this request
+--            account is empty where none was proven, else new_token is made for it; counted 1 where the address' limit has counted this request
 --            already; what the place's key proves, key_epoch empty where it brought none, key_score 0 where it was
 --            made before the opening, key_number 0 where it tells none
 -- OUTCOMES   EVENT_NOT_FOUND
@@ -22,7 +21,7 @@
 -- COMPLEXITY O(log n) in the line
 local meta, sequence, waiting, remaining, called = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local active, session, done, join_rate = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
-local accounts, owners, left, journal, sockets_due = KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14]
+local accounts, left, journal, sockets_due = KEYS[10], KEYS[11], KEYS[12], KEYS[13]
 local now_ms, token, drawn_score, new_token = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local new_drawn_score, account, counted = ARGV[5], ARGV[6], ARGV[7]
 local key_epoch, key_score, key_number = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
@@ -43,7 +42,7 @@ local retry_after_ms = counted ~= '1' and over_limit(join_rate, field[9])
 if retry_after_ms then return { 'RATE_LIMIT', retry_after_ms } end
 local status, pre_queue = field[1], field[10]
 local keys = { meta = meta, sequence = sequence, waiting = waiting, called = called, active = active,
-  session = session, done = done, accounts = accounts, owners = owners, left = left, journal = journal }
+  session = session, done = done, accounts = accounts, left = left, journal = journal }
 
 -- What follows is the place.
 local function answer(outcome, number, ...)
@@ -65,10 +64,14 @@ local function end_visit(fact)
   if redis.call('ZREM', active, token) == 1 then record(journal, fact, field[4], now, 'tokens', token) end
 end
 
+-- Whether the token is one of the proven account's.
+local function is_own() return account ~= '' and is_of_one_account(token, new_token) end
+
 -- Where a place stood that Redis knew in an epoch before, and forgot; nil where its key does not prove one. Nobody comes
--- back who was served or has left.
+-- back who was served or has left, nor to the place of another account.
 local function lost_score()
   if not key_epoch or redis.call('SISMEMBER', left, token) == 1 then return nil end
+  if field[11] == '1' and not is_own() then return nil end
   if key_epoch >= tonumber(field[4]) and not is_recovering(nil, field[14]) then return nil end
   local score = key_score
   if score == 0 then score = pre_queue == 'shuffle' and tonumber(drawn_score) or key_number end
@@ -80,7 +83,7 @@ end
 local function restore(score)
   redis.call('ZADD', waiting, score, token)
   local fact = { 'token', token, 'score', score }
-  if account ~= '' then
+  if is_own() then
     take_place(keys, token, account)
     fact[#fact + 1], fact[#fact + 2] = 'account', account
   end
@@ -91,7 +94,7 @@ end
 
 local place = place_of(keys, token, status == 'CLOSED' and 'OPEN' or status, now)
 if place[1] == 'BOOKED' then return { 'ALREADY_BOOKED', place[2] } end
-local owner = redis.call('HGET', owners, token)
+local owner = account_of(accounts, token)
 if owner and account ~= '' and owner ~= account then return { 'ANOTHER_ACCOUNT' } end
 if status == 'CLOSED' then return { 'EVENT_CLOSED' } end
 if place[1] == 'WAITING' then return known(redis.call('ZSCORE', waiting, token), unpack(place)) end
@@ -106,7 +109,7 @@ if place[1] == 'NOT_FOUND' then
   if status == 'UPCOMING' and pre_queue == 'closed' then return { 'NOT_OPEN', field[2] } end
   local score = redis.call('ZSCORE', waiting, new_token)
   if score then return answer('JOINED', false, waiting_of(waiting, new_token, score, status)) end
-  local elsewhere = account ~= '' and redis.call('HGET', accounts, account)
+  local elsewhere = account ~= '' and place_of_account(accounts, new_token, account)
   if elsewhere and elsewhere ~= token then return { 'ELSEWHERE', elsewhere } end
   local lost = lost_score()
   if lost then return restore(lost) end

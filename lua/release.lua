@@ -1,6 +1,6 @@
 -- release: give held places back; only the owner can. Releasing twice is fine.
 --
--- KEYS       meta called active session done map stock remaining holds due owners idempotency journal
+-- KEYS       meta called active session done map stock remaining holds due accounts idempotency journal
 --            sockets_due
 -- ARGV       now_ms version token asked mode place …: asked is the digest of a request with an Idempotency-Key
 --            mode all: any version will do; sections: section numbers; seats: indices
@@ -15,7 +15,7 @@
 -- COMPLEXITY O(seats held)
 local meta, called, active, session, done, map = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local stock, remaining, holds, due = KEYS[7], KEYS[8], KEYS[9], KEYS[10]
-local owners, idempotency, journal, sockets_due = KEYS[11], KEYS[12], KEYS[13], KEYS[14]
+local accounts, idempotency, journal, sockets_due = KEYS[11], KEYS[12], KEYS[13], KEYS[14]
 local now_ms, version, token, asked, mode = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 --@include clock
 --@include session
@@ -31,7 +31,7 @@ if not field[1] then return { 'EVENT_NOT_FOUND' } end
 -- A row that left and came back lies elsewhere under the same names.
 if mode ~= 'all' and field[4] ~= version then return { 'STALE', tonumber(field[4]) } end
 local keys = { called = called, active = active, session = session, done = done, map = map, stock = stock,
-  remaining = remaining, holds = holds, due = due, owners = owners, journal = journal }
+  remaining = remaining, holds = holds, due = due, accounts = accounts, journal = journal }
 local live, refusal = live_session(keys, token, now,
   { active_ms = tonumber(field[2]), closes_at = tonumber(field[3]), epoch = field[1] })
 if not live then return refusal end

@@ -2,7 +2,7 @@
 -- booking, payment or end would have left. No fact is written: PostgreSQL has the one that made it true.
 --
 -- KEYS       meta waiting called active session done map stock remaining holds due reservation reservations
---            payment_due payment_reminders accounts owners tickets sockets_due journal
+--            payment_due payment_reminders accounts tickets sockets_due journal
 -- ARGV       now_ms token reservation_id status version items seat_count account created_at due_at field value …:
 --            account and due_at are empty where there is none; the fields are those that book writes
 -- OUTCOMES   EVENT_NOT_FOUND
@@ -17,7 +17,7 @@
 local meta, waiting, called, active, session, done = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local map, stock, remaining, holds, due = KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
 local reservation, reservations, payment_due, payment_reminders = KEYS[12], KEYS[13], KEYS[14], KEYS[15]
-local accounts, owners, tickets, sockets_due, journal = KEYS[16], KEYS[17], KEYS[18], KEYS[19], KEYS[20]
+local accounts, tickets, sockets_due, journal = KEYS[16], KEYS[17], KEYS[18], KEYS[19]
 local now_ms, token, reservation_id, status, version = ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
 local items, seat_count, account = ARGV[6], tonumber(ARGV[7]), ARGV[8]
 local created_at, due_at = tonumber(ARGV[9]), tonumber(ARGV[10])
@@ -36,8 +36,8 @@ local known_until = math.max(closes_at, due_at or 0) + DAY_MS
 -- Rightly forgotten by now, but its seats stay sold; only where an event is laid out anew they are sold once more.
 if field[4] and now >= known_until then return { 'KNOWN' } end
 local keys = { meta = meta, session = session, map = map, stock = stock, remaining = remaining, holds = holds,
-  due = due, reservation = reservation, accounts = accounts, owners = owners, tickets = tickets,
-  payment_due = payment_due, payment_reminders = payment_reminders, sockets_due = sockets_due, journal = journal }
+  due = due, reservation = reservation, tickets = tickets, payment_due = payment_due,
+  payment_reminders = payment_reminders, sockets_due = sockets_due, journal = journal }
 
 local function keeps_seats(of) return of ~= 'CANCELLED' and of ~= 'EXPIRED' end
 
@@ -121,7 +121,7 @@ end
 redis.call('ZREM', waiting, token)
 redis.call('HDEL', called, token)
 redis.call('ZREM', active, token)
-give_up_place(keys, token)
+give_up_place(accounts, token)
 if redis.call('EXISTS', session) == 1 then
   redis.call('HSET', session, 'state', 'BOOKED')
   redis.call('HDEL', session, 'items', 'holdExpiresAt', 'request', 'requestItem')

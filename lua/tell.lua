@@ -1,7 +1,7 @@
 -- tell: where a token that is followed stands, unless it was told that already.
 --
 -- KEYS       meta waiting remaining called session done reservation sockets connections sockets_due sockets_refused
---            owners tickets
+--            accounts tickets
 -- ARGV       now_ms token
 -- OUTCOMES   EVENT_NOT_FOUND
 --            UNCHANGED: or followed no longer
@@ -9,7 +9,7 @@
 -- COMPLEXITY O(log n) in the line
 local meta, waiting, remaining, called, session, done = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local reservation, sockets, connections, sockets_due = KEYS[7], KEYS[8], KEYS[9], KEYS[10]
-local sockets_refused, owners, tickets = KEYS[11], KEYS[12], KEYS[13]
+local sockets_refused, accounts, tickets = KEYS[11], KEYS[12], KEYS[13]
 local now_ms, token = ARGV[1], ARGV[2]
 --@include clock
 --@include view
@@ -21,7 +21,7 @@ if not field then return { 'EVENT_NOT_FOUND' } end
 local entry = redis.call('HGET', sockets, token)
 if not entry then return { 'UNCHANGED' } end
 local keys = { waiting = waiting, called = called, session = session, done = done, reservation = reservation,
-  owners = owners, tickets = tickets, sockets = sockets, connections = connections, sockets_due = sockets_due, sockets_refused = sockets_refused }
+  accounts = accounts, tickets = tickets, sockets = sockets, connections = connections, sockets_due = sockets_due, sockets_refused = sockets_refused }
 local place, bought, details, word = stand(keys, token, field, now)
 local told, listeners = read_entry(entry)
 if (place[1] == 'BOOKED' or place[1] == 'EXPIRED') and tonumber(redis.call('ZSCORE', sockets_due, token)) > 0 then

@@ -85,8 +85,8 @@ impl Sale {
 
     /// One joins, from an address that nobody has joined from lately: Redis sees a new counter each time.
     pub(crate) async fn join(&self, account: Option<Account>) -> anyhow::Result<Token> {
+        let new = Drawn { token: Token::of(&self.event, account.as_ref()), score: 0 };
         let join = Join { event: self.event.clone(), address: address(), account };
-        let new = Drawn { token: Token::random(), score: 0 };
         let joined = self.store.join(&join, new, |token| Drawn { token, score: 0 }).await?;
         let (token, _) = joined.map_err(|refusal| anyhow::anyhow!("a join was refused: {refusal:?}"))?;
         Ok(token)

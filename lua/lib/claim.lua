@@ -1,3 +1,4 @@
+--@include account
 --@include call
 --@include journal
 -- Turn a live call into a session. What ended stays known for a day after the sale. Returns when it ends, and the
@@ -6,7 +7,7 @@ local DAY_MS = 86400000
 
 local function claim(keys, call, token, now, rules)
   local expires_at = now + rules.active_ms
-  local account = redis.call('HGET', keys.owners, token)
+  local account = account_of(keys.accounts, token)
   redis.call('HSET', keys.session, 'state', 'ACTIVE', 'score', call.score, 'admittedAt', call.called_at,
     'claimedAt', now, 'expiresAt', expires_at, unpack(account and { 'account', account } or {}))
   redis.call('PEXPIREAT', keys.session, rules.closes_at + DAY_MS)

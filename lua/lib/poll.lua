@@ -11,7 +11,7 @@ local function tickets_of(keys, token, place, has_accounts)
     return tonumber(field[2] or 0)
   end
   if not has_accounts then return 0 end
-  local account = place[1] == 'ACTIVE' and place[3] or redis.call('HGET', keys.owners, token)
+  local account = place[1] == 'ACTIVE' and place[3] or account_of(keys.accounts, token)
   return bought_by(keys.tickets, account)
 end
 

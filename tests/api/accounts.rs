@@ -2,9 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use domain::command::Join;
+use domain::outcome::Address;
+use domain::{Account, Token};
 use futures::future::join_all;
 use gateway::Gate;
 use serde_json::{Value, json};
+use store::{Drawn, StoreError};
 use support::{Answer, App, Call, Redis, Topology, gate};
 
 const SECRET: &str = "what only the front door knows";
@@ -93,10 +97,31 @@ async fn one_account_has_one_place_and_the_same_token_on_every_device() {
     );
     assert_eq!(data["ticketNumber"], 1);
     // A device that has lost its token, or has one that is nobody's.
-    let unknown = domain::Token::random().to_string();
+    let unknown = Token::random().to_string();
     assert_eq!(token(&rejoin(&app, "kim", &unknown).await), token(&first));
     assert_eq!(poll(&app, &unknown).await.data()["status"], "NOT_FOUND");
     assert_eq!(poll(&app, &token(&first)).await.data()["totalWaiting"], 2);
+}
+
+#[tokio::test]
+async fn two_accounts_of_one_half_do_not_get_one_place() {
+    let app = sale(|_| {}).await;
+    let account = |name: &str| name.parse::<Account>().ok();
+    let draw = |token| Drawn { token, score: 0 };
+    // As if both names had one digest.
+    let join_as = |name| Join {
+        event: app.event.clone(),
+        address: Address::of([203, 0, 113, 9].into()),
+        account: account(name),
+    };
+    let of_kim = || draw(Token::of(&app.event, account("kim").as_ref()));
+    let kim = app.store.join(&join_as("kim"), of_kim(), draw).await.expect("redis answers").expect("joined");
+    assert!(matches!(
+        app.store.join(&join_as("lee"), of_kim(), draw).await,
+        Err(StoreError::Refused { step: "join", .. })
+    ));
+    assert_eq!(poll(&app, &kim.0.to_string()).await.data()["totalWaiting"], 1);
+    assert_eq!(token(&join(&app, "kim").await), kim.0.to_string());
 }
 
 #[tokio::test]
@@ -160,7 +185,7 @@ async fn an_account_is_proven_by_the_authorizer_or_by_the_front_door_and_by_noth
     let required = |answer: &Answer| assert_eq!((answer.status, answer.code()), (403, "ACCOUNT_REQUIRED"));
     required(&app.send(Call::new("POST", "/api/queue/join")).await);
     required(&app.send(Call::new("POST", "/api/queue/join").header("x-account", "kim")).await);
-    let random = json!({ "token": domain::Token::random() });
+    let random = json!({ "token": Token::random() });
     required(&app.send(Call::new("POST", "/api/queue/rejoin").json(&random)).await);
     // Without the secret the header counts for nothing, wherever it is configured.
     let open =
@@ -299,13 +324,14 @@ async fn ten_parallel_bookings_of_an_account_that_owns_three_make_five() {
     for _ in 0..10 {
         sessions.push(token(&app.send(plain("POST", "/api/queue/join")).await));
     }
-    let key = store::Keys::of(&app.event).name(store::KeyName::Owners);
+    let key = store::Keys::of(&app.event).name(store::KeyName::Accounts);
     let mut connection = redis.connection_of(&key).await;
     for session in &sessions {
+        let (first, second) = session.split_at(session.len() / 2);
         redis::cmd("HSET")
             .arg(&key)
-            .arg(session)
-            .arg("kim")
+            .arg(first)
+            .arg(format!("{second}kim"))
             .exec_async(&mut connection)
             .await
             .expect("redis answers");

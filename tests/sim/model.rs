@@ -21,6 +21,8 @@ pub(crate) struct Place {
     pub(crate) token: Token,
     /// Until it has left or booked.
     pub(crate) account: Option<String>,
+    /// For good: whose token it is.
+    made_for: Option<String>,
     pub(crate) state: State,
     /// What its key says since it last came to the end of the line.
     pub(crate) key: Key,
@@ -386,7 +388,8 @@ impl Model {
         let token = learned["token"].as_str().and_then(|token| token.parse().ok());
         let token: Token = token.unwrap_or_else(Token::random);
         let who = self.places.len();
-        self.places.push(Place { token, account: None, state: State::Left, key: Key::default() });
+        let made_for = account.map(str::to_owned);
+        self.places.push(Place { token, account: None, made_for, state: State::Left, key: Key::default() });
         self.enter_at_the_end(who, account);
         Ok(self.joined(who, &json!(self.last_number), true, rejoin))
     }
@@ -435,7 +438,7 @@ impl Model {
             if let Some(elsewhere) = elsewhere {
                 return self.rejoin(Some(elsewhere), account, learned, rejoin);
             }
-            return match who.and_then(|who| Some((who, self.proven_score(who)?))) {
+            return match who.and_then(|who| Some((who, self.proven_score(who, account)?))) {
                 Some((who, score)) => Ok(self.restored(who, score, account, rejoin)),
                 None => self.new_place(account, learned, rejoin),
             };
@@ -476,9 +479,13 @@ impl Model {
         }
     }
 
-    /// Where a lost place stood, as its key proves it: made before the loss, and nobody behind it was served.
-    fn proven_score(&self, who: usize) -> Option<u64> {
-        let Place { token, state, key, .. } = &self.places[who];
+    /// Where a lost place stood, as its key proves it: made before the loss, and nobody behind it was served. Of a sale
+    /// of accounts alone, an account gets none but its own.
+    fn proven_score(&self, who: usize, account: Option<&str>) -> Option<u64> {
+        let Place { token, made_for, state, key, .. } = &self.places[who];
+        if self.rules.require_account && made_for.as_deref() != account {
+            return None;
+        }
         if *state != State::Lost || (key.epoch >= self.epoch && !self.replaced) {
             return None;
         }
@@ -492,6 +499,7 @@ impl Model {
 
     fn restored(&mut self, who: usize, score: u64, account: Option<&str>, rejoin: bool) -> Expect {
         self.places[who].state = State::Waiting { score, reentered: false };
+        let account = account.filter(|account| self.places[who].made_for.as_deref() == Some(account));
         if let Some(account) = account {
             self.places[who].account = Some(account.to_owned());
             self.accounts.insert(account.to_owned(), who);

@@ -1,5 +1,6 @@
 //! The real sale: two instances of the functions, and of the schedulers, on one Redis.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -276,12 +277,26 @@ impl Real {
         let token = place.token.to_string();
         let name = |name| Keys::of(&self.app().event).name(name);
         let mut lose = redis::pipe();
-        lose.zrem(name(KeyName::Waiting), &token).hdel(name(KeyName::Owners), &token);
-        if let Some(account) = &place.account {
-            lose.hdel(name(KeyName::Accounts), account);
+        lose.zrem(name(KeyName::Waiting), &token);
+        if place.account.is_some() {
+            lose.hdel(name(KeyName::Accounts), place.token.halves().0);
         }
         lose.exec_async(&mut connection).await.expect("lost");
         String::new()
+    }
+
+    /// Account → token, as `accounts` has them.
+    pub(crate) async fn places_of_accounts(&self) -> BTreeMap<String, String> {
+        let mut connection =
+            self.redis.get_multiplexed_async_connection().await.expect("Redis takes a connection");
+        let key = Keys::of(&self.app().event).name(KeyName::Accounts);
+        let entries: BTreeMap<String, String> =
+            redis::cmd("HGETALL").arg(key).query_async(&mut connection).await.expect("Redis answers");
+        let told = entries.into_iter().map(|(first, entry)| {
+            let (second, account) = entry.split_at(first.len());
+            (account.to_owned(), first + second)
+        });
+        told.collect()
     }
 
     /// A key whose window is open: such a poll is not counted against its address. It says too little to be answered

@@ -246,8 +246,7 @@ impl<'a> Sim<'a> {
         let bought = model.reservations.iter().filter_map(|known| known.account.as_ref());
         let bought = bought.map(|account| (account.clone(), i64::from(model.bought(Some(account)))));
         same("tickets", &tickets, &bought.filter(|(_, count)| *count != 0).collect())?;
-        let places = model.accounts.len() as u64;
-        same("places of accounts", &snapshot.place_counts, &(places, places))?;
+        same("places of accounts", &self.real.places_of_accounts().await, &places_of_accounts(model))?;
         same("twice in the line", &snapshot.twice_in_line, &Vec::new())?;
         let known = snapshot.reservations.iter();
         let known: BTreeMap<String, (ReservationStatus, u32)> =
@@ -301,6 +300,12 @@ fn seats_in(model: &Model) -> Places {
         (format!("{}/{}", section.offering, section.id), (free, seats.collect()))
     });
     sections.collect()
+}
+
+/// Account → token of its place.
+fn places_of_accounts(model: &Model) -> BTreeMap<String, String> {
+    let places = model.accounts.iter();
+    places.map(|(account, who)| (account.clone(), model.places[*who].token.to_string())).collect()
 }
 
 /// Named seats held, and counts held of one section at one price by one token.

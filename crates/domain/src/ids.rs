@@ -154,7 +154,8 @@ impl PaymentId {
     }
 }
 
-/// A secret that names one place in the line: a UUID v4, written in lower case with hyphens.
+/// A secret that names one place in the line: a UUID v4, written in lower case with hyphens. Its first half may be what an
+/// account's name gives, its second half is always random.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct Token(Uuid);
@@ -163,6 +164,24 @@ impl Token {
     /// A new random token.
     pub fn random() -> Self {
         Self(Uuid::new_v4())
+    }
+
+    /// A new token for a place in an event. The first half of an account's is the same for all of them, so that one entry
+    /// finds the place by the account and the account by the token. Others may guess that half, and 62 random bits remain.
+    pub fn of(event: &EventId, account: Option<&Account>) -> Self {
+        let Some(account) = account else { return Self::random() };
+        let mut bytes = Uuid::new_v4().into_bytes();
+        let digest = Sha256::new().chain_update(b"place:").chain_update(event.as_str()).chain_update(b":");
+        let digest = digest.chain_update(account.as_str()).finalize();
+        bytes[..8].copy_from_slice(&digest[..8]);
+        Self(uuid::Builder::from_random_bytes(bytes).into_uuid())
+    }
+
+    /// Its two halves, as they are written.
+    pub fn halves(&self) -> (String, String) {
+        let mut first = self.to_string();
+        let second = first.split_off(first.len() / 2);
+        (first, second)
     }
 
     /// The 16 bytes.
@@ -307,6 +326,22 @@ mod tests {
         for text in ["", "x", "00000000-0000-1000-8000-000000000000", &token.as_uuid().simple().to_string()] {
             assert!(text.parse::<Token>().is_err(), "{text:?}");
         }
+    }
+
+    #[test]
+    fn tokens_of_an_account_have_one_half_in_common() {
+        let event = |name: &str| name.parse::<EventId>().unwrap();
+        let of = |name, account: &str| Token::of(&event(name), Some(&account.parse().unwrap()));
+        let (one, two) = (of("concert-2026", "kim"), of("concert-2026", "kim"));
+        assert_eq!(one.halves().0, two.halves().0);
+        assert_ne!(one.halves().1, two.halves().1);
+        for other in [of("concert-2026", "lee"), of("concert-2027", "kim"), Token::random()] {
+            assert_ne!(one.halves().0, other.halves().0);
+        }
+        assert_eq!(one.to_string().parse::<Token>(), Ok(one), "a UUID v4 like any other");
+        let (first, second) = one.halves();
+        assert_eq!((first.len(), second.len()), (18, 18), "as lib/account.lua cuts it");
+        assert_eq!(first + &second, one.to_string());
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use domain::fact::{Fact, What};
 use domain::{Account, EventId, Millis, Token};
 use records::Records;
-use store::{LinePage, OwnedPlace, RebuiltCall};
+use store::{AccountPlace, LinePage, RebuiltCall};
 
 use crate::RecoveryError;
 
@@ -168,7 +168,7 @@ impl Line {
                 if let Some((token, place)) = places.next() {
                     put(&mut page, *token, *place, pause);
                 } else if let Some((account, token)) = accounts.next() {
-                    page.owners.push(OwnedPlace { token: *token, account });
+                    page.accounts.push(AccountPlace { token: *token, account });
                 } else {
                     break;
                 }
@@ -308,9 +308,9 @@ mod tests {
         let (first, second) = (told.enter(1, Some("kim")), told.enter(2, Some("kim")));
         let page = told.whole();
         assert_eq!((page.waiting.clone(), page.left.clone()), (vec![(second, 2)], vec![first]));
-        assert_eq!((page.owners.len(), page.owners[0].token), (1, second));
+        assert_eq!((page.accounts.len(), page.accounts[0].token), (1, second));
         told.tell(3_000, What::UserLeftQueue { token: second });
-        assert_eq!(told.whole().owners, []);
+        assert_eq!(told.whole().accounts, []);
     }
 
     #[test]

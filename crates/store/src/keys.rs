@@ -11,8 +11,7 @@
 //! | active | `ticket:{E}:active:users` | ZSET | token → expiry of its call or session, ms |
 //! | session | `ticket:{E}:session:{token}` | HASH | from the claim on: state, score, times, account, held items; until closesAt + 24 h |
 //! | done | `ticket:{E}:booking:done:{token}` | STRING | reservation id; until closesAt + 24 h |
-//! | accounts | `ticket:{E}:accounts` | HASH | account → token of its place, until that was left or has booked |
-//! | owners | `ticket:{E}:owners` | HASH | token → its account, as long |
+//! | accounts | `ticket:{E}:accounts` | HASH | first half of an account's token → other half and account, until the place was left or has booked |
 //! | left | `ticket:{E}:queue:left` | SET | tokens that left: their keys bring nobody back |
 //! | tickets | `ticket:{E}:tickets` | HASH | account → places it has bought, those given back not counted |
 //! | idempotency | `ticket:{E}:idempotency:{token}:{sha256}` | STRING | digest of a request, then its packed reply; 24 h |
@@ -64,7 +63,6 @@ pub enum KeyName {
     PaymentReminders,
     Payment,
     Accounts,
-    Owners,
     Left,
     Tickets,
     Idempotency,
@@ -167,7 +165,6 @@ impl fmt::Display for Key<'_> {
             KeyName::PaymentDue => "payment:due",
             KeyName::PaymentReminders => "payment:reminders",
             KeyName::Accounts => "accounts",
-            KeyName::Owners => "owners",
             KeyName::Left => "queue:left",
             KeyName::Tickets => "tickets",
             KeyName::Journal => "journal",

@@ -4,6 +4,7 @@
 //! `Ok(Err(refusal))` is an expected answer, `Err(StoreError)` is infrastructure or a bug. Nothing here knows
 //! HTTP.
 
+mod account;
 mod admit;
 mod bench;
 mod besides;
@@ -52,7 +53,7 @@ pub use join::Drawn;
 pub use journal::{JournalPage, PAGE as JOURNAL_PAGE};
 pub use keys::{EVENTS, KeyName, Keys};
 pub use operator::{WaitingPage, WaitingPlace};
-pub use rebuild::{Ground, LinePage, OwnedPlace, RebuiltCall, Standing};
+pub use rebuild::{AccountPlace, Ground, LinePage, RebuiltCall, Standing};
 pub use recover::Recovery;
 pub use repair::{Recount, Recounted};
 pub use restore::Restored;

@@ -43,7 +43,7 @@ pub struct RebuiltCall {
 
 /// Whose place a token's is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OwnedPlace<'a> {
+pub struct AccountPlace<'a> {
     /// The token.
     pub token: Token,
     /// Its account.
@@ -60,7 +60,7 @@ pub struct LinePage<'a> {
     /// Tokens that have left.
     pub left: Vec<Token>,
     /// Accounts of places in the line.
-    pub owners: Vec<OwnedPlace<'a>>,
+    pub accounts: Vec<AccountPlace<'a>>,
 }
 
 /// How an event last stood.
@@ -83,7 +83,7 @@ impl Default for Standing {
 impl LinePage<'_> {
     /// Places in it.
     pub fn len(&self) -> usize {
-        self.waiting.len() + self.called.len() + self.left.len() + self.owners.len()
+        self.waiting.len() + self.called.len() + self.left.len() + self.accounts.len()
     }
 
     /// Whether there is none.
@@ -126,7 +126,7 @@ impl Store {
             .arg(page.waiting.len())
             .arg(page.called.len())
             .arg(page.left.len())
-            .arg(page.owners.len());
+            .arg(page.accounts.len());
         let text = |token: Token| token.to_string();
         for (token, score) in &page.waiting {
             call = call.arg(*score).arg(text(*token));
@@ -140,7 +140,7 @@ impl Store {
         for token in &page.left {
             call = call.arg(text(*token));
         }
-        for OwnedPlace { token, account } in &page.owners {
+        for AccountPlace { token, account } in &page.accounts {
             call = call.arg(text(*token)).arg(account.as_str());
         }
         Ok(self.run(call).await?.word() == "PLACED")

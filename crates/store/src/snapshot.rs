@@ -9,6 +9,7 @@ use domain::reservation::Reservation;
 use domain::{Account, EventId, ReservationId, Token};
 use futures::stream::{self, StreamExt, TryStreamExt};
 
+use crate::account::account_of;
 use crate::holds::holder_of;
 use crate::keys::{KeyName, Keys};
 use crate::step::{AUDIT, Call};
@@ -48,8 +49,6 @@ pub struct Snapshot {
     pub owners: BTreeMap<Token, Account>,
     /// Account → places it has bought, as limits count them.
     pub tickets: BTreeMap<String, i64>,
-    /// Entries in `accounts` and in `owners`, which name the same places.
-    pub place_counts: (u64, u64),
     /// Calls and sessions alive whose token stands in the line as well.
     pub twice_in_line: Vec<Token>,
 }
@@ -87,10 +86,6 @@ impl Store {
             let tickets =
                 tickets.into_iter().filter_map(|(account, count)| Some((account, count.parse().ok()?)));
             let owners = self.owners(event, &holds).await?;
-            let place_counts = (
-                self.size("HLEN", event, KeyName::Accounts).await?,
-                self.size("HLEN", event, KeyName::Owners).await?,
-            );
             let twice_in_line = self.twice_in_line(event).await?;
             return Ok(Ok(Snapshot {
                 edition,
@@ -105,7 +100,6 @@ impl Store {
                 reservations,
                 owners,
                 tickets: tickets.collect(),
-                place_counts,
                 twice_in_line,
             }));
         }
@@ -168,17 +162,17 @@ impl Store {
     ) -> Result<BTreeMap<Token, Account>, StoreError> {
         let tokens: BTreeSet<Token> = holds.iter().filter_map(|(unit, hold)| holder_of(unit, hold)).collect();
         let tokens: Vec<Token> = tokens.into_iter().collect();
-        let key = Keys::of(event).name(KeyName::Owners);
+        let key = Keys::of(event).name(KeyName::Accounts);
         let mut owners = BTreeMap::new();
         for page in tokens.chunks(PAGE) {
             let mut command = redis::cmd("HMGET");
             command.arg(&key);
             for token in page {
-                command.arg(token.to_string());
+                command.arg(token.halves().0);
             }
-            let accounts: Vec<Option<String>> = self.read("HMGET", &command).await?;
-            let found = page.iter().zip(accounts);
-            owners.extend(found.filter_map(|(token, account)| Some((*token, account?.parse().ok()?))));
+            let entries: Vec<Option<String>> = self.read("HMGET", &command).await?;
+            let found = page.iter().zip(entries);
+            owners.extend(found.filter_map(|(token, entry)| Some((*token, account_of(*token, &entry?)?))));
         }
         Ok(owners)
     }

@@ -5,10 +5,10 @@ use std::net::Ipv4Addr;
 use domain::outcome::{Address, Outcome, Place, Polled, Standing};
 use domain::reservation::ReservationStatus;
 use domain::socket::{Connect, Followed, Listener, Notice, Notices, Whose};
-use domain::{Account, ConnectionId, EventId, ReservationId, Token, line};
+use domain::{ConnectionId, EventId, ReservationId, Token, line};
 use futures::{StreamExt, TryStreamExt, stream};
 
-use crate::keys::{KeyName, Keys};
+use crate::keys::Keys;
 use crate::reply::Reply;
 use crate::step::{CONNECT, Call, DISCONNECT, PUSH, TELL};
 use crate::{Store, StoreError};
@@ -55,14 +55,6 @@ impl Store {
             }
             _ => reply.refusal().map(Err),
         }
-    }
-
-    /// The token of an account's place.
-    async fn token_of(&self, event: &EventId, account: &Account) -> Result<Option<Token>, StoreError> {
-        let key = Keys::of(event).name(KeyName::Accounts);
-        let command = redis::cmd("HGET").arg(key).arg(account.as_str()).clone();
-        let token: Option<String> = self.read("HGET", &command).await?;
-        Ok(token.and_then(|token| token.parse().ok()))
     }
 
     /// Forget connections; how many of them followed a token.

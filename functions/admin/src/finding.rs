@@ -43,8 +43,6 @@ pub enum Fault {
     OverLimit,
     /// What an account has bought is not what its reservations have.
     TicketsDiffer,
-    /// Not every account with a place is the owner of one, or the other way round.
-    AccountsDifferFromOwners,
     /// A reservation is not the one that its token makes.
     ForeignReservation,
     /// A token is called or in a session and stands in the line.
@@ -118,7 +116,6 @@ impl Fault {
             Self::UnknownPlace => "people: jari event apply what has the place",
             Self::OverLimit => "people: cancel what is too much",
             Self::ForeignReservation => "people: cancel it; nobody could have made it",
-            Self::AccountsDifferFromOwners => "people: the account leaves and joins again",
             Self::TwiceInLine => "its next call or its leaving",
             Self::TooManyActive | Self::IdleSlot => "time: slots end with their visits",
             Self::SequenceBehindLine => "people: pause, and set queue:seq to what is expected",

@@ -23,7 +23,8 @@ pub async fn handle(state: &State, request: Request) -> Response<Body> {
 async fn join(state: &State, request: &Request) -> Answer {
     let join = request::join(&state.gate, request)?;
     let draw = |token| state.drawn(&join.event, token);
-    let (token, joined) = state.store.join(&join, draw(Token::random()), draw).await.answered()?;
+    let new = Token::of(&join.event, join.account.as_ref());
+    let (token, joined) = state.store.join(&join, draw(new), draw).await.answered()?;
     count(&joined);
     let asker = Asker {
         keys: &state.keys,
@@ -41,8 +42,8 @@ async fn rejoin(state: &State, request: &Request) -> Answer {
     let key = rejoin.key.as_deref().and_then(|key| state.keys.check(&rejoin.event, rejoin.token, key));
     let proven = key.as_ref().map(PlaceKey::proven);
     let draw = |token| state.drawn(&rejoin.event, token);
-    let (token, mut joined) =
-        state.store.rejoin(&rejoin, proven, draw(Token::random()), draw).await.answered()?;
+    let new = Token::of(&rejoin.event, rejoin.account.as_ref());
+    let (token, mut joined) = state.store.rejoin(&rejoin, proven, draw(new), draw).await.answered()?;
     count(&joined);
     if joined.joined_at.is_none() && joined.ticket_number.is_none() && token == rejoin.token {
         // A drawn place: only its key remembers when it came.
