@@ -2,9 +2,9 @@
 --
 -- KEYS       meta sequence waiting remaining called active session done join_rate accounts left journal sockets_due
 -- ARGV       now_ms token drawn_score new_token new_drawn_score account counted key_epoch key_score key_number:
---            account is empty where none was proven, else new_token is made for it; counted 1 where the address' limit has counted this request
---            already; what the place's key proves, key_epoch empty where it brought none, key_score 0 where it was
---            made before the opening, key_number 0 where it tells none
+--            account is empty where none was proven, else new_token is made for it; counted 1 where the address'
+--            limit has counted this request already; what the place's key proves, key_epoch empty where it brought
+--            none, key_score 0 where it was made before the opening, key_number 0 where it tells none
 -- OUTCOMES   EVENT_NOT_FOUND
 --            RATE_LIMIT retry_after_ms
 --            ALREADY_BOOKED reservation

@@ -23,8 +23,9 @@ pub struct Drawn {
 const TURNS: u32 = 5;
 
 impl Store {
-    /// Take a new place for `new`, which is made for the account and which nobody has seen yet; an account that has a place gets that. Answers the
-    /// token whose place it is. `draw` tells where a shuffle would put a token.
+    /// Take a new place for `new`, which is made for the account ([`Token::of`]) and which nobody has seen yet; an
+    /// account that has a place gets that. Answers the token whose place it is. `draw` tells where a shuffle would put a
+    /// token.
     pub async fn join(
         &self,
         join: &Join,
@@ -64,8 +65,9 @@ impl Store {
         Err(StoreError::Exhausted { step: "join", times: TURNS })
     }
 
-    /// Come back to `known`'s place, or take a new one for `new`, which is made for the account; an account that has a place by another token gets
-    /// that. `proven` is what its key says, should Redis have lost the place. Answers the token whose place it is.
+    /// Come back to `known`'s place, or take a new one for `new`, which is made for the account; an account that has a
+    /// place by another token gets that. `proven` is what its key says, should Redis have lost the place. Answers the
+    /// token whose place it is.
     pub async fn rejoin(
         &self,
         rejoin: &Rejoin,
