@@ -478,6 +478,8 @@ export class Jari extends EventTarget {
     const key = this.#exactNext ? undefined : place.key;
     this.#exactNext = false;
     const answer = await this.#caller.call("GET", "/api/status/poll", { query: { token: place.token, key, ...this.#event() } });
+    // Given up meanwhile: what is told of that place brings nobody back.
+    if (!this.#store.read()) return null;
     return this.#polled(answer);
   }
 

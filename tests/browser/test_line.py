@@ -64,6 +64,28 @@ class Waiting(BrowserTest):
         expect(page.locator(".place")).to_be_visible()
         self.assertNotEqual(token_of(page), token)
 
+    def test_an_answer_that_comes_after_leaving_brings_nobody_back(self):
+        sale = self.system.sale(admission=SLOW)
+        sale.crowd(2)
+        page = self.open(sale)
+        expect(page.locator(".place")).to_be_visible()
+        late = []
+        page.route("**/api/status/poll*", lambda route: late.append((route, route.fetch())))
+        page.evaluate("window.dispatchEvent(new Event('online'))")
+        for _ in range(200):
+            if late:
+                break
+            page.wait_for_timeout(100)
+        self.assertEqual(late[0][1].json()["data"]["status"], "WAITING")
+        page.get_by_role("button", name="대기 취소").click()
+        page.get_by_role("dialog").get_by_role("button", name="대기 취소").click()
+        expect(heading(page)).to_have_text("대기를 취소했습니다")
+        for route, response in late:
+            route.fulfill(response=response)
+        page.wait_for_timeout(1_500)
+        expect(heading(page)).to_have_text("대기를 취소했습니다")
+        self.assertIsNone(token_of(page))
+
     def test_what_the_operator_does_is_shown(self):
         sale = self.system.sale(admission=SLOW)
         sale.crowd(3)
