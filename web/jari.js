@@ -488,12 +488,10 @@ export class Jari extends EventTarget {
       this.#clock.learn(data.activeExpiresAt - data.expiresIn * 1_000 - 1_000, sentAt, 1_000);
     }
     const score = data.score ?? undefined;
-    if (this.#store.read()) {
-      this.#store.write({
-        ...(data.key && { key: data.key }), ...(score !== undefined && { score }),
-        ...(data.accessToken && { accessToken: data.accessToken }),
-      });
-    }
+    this.#store.write({
+      ...(data.key && { key: data.key }), ...(score !== undefined && { score }),
+      ...(data.accessToken && { accessToken: data.accessToken }),
+    });
     const via = this.#push.isLive ? "push" : "poll";
     this.#read = { at: this.#timers.now(), rank: data.rank ?? 0, net: data.net, score: data.score ?? Infinity };
     const { totalTicketCount = 0 } = data;
